@@ -13,7 +13,7 @@ const task = 'tasks/send-email.ts'
 /** A new project in which one text of a file was replaced. */
 async function broken(file: string, text: string | RegExp, by: string): Promise<string> {
   const cwd = project({})
-  await run(['init'], { cwd })
+  await run('init', { cwd })
   const before = readFileSync(join(cwd, file), 'utf8')
   const after = before.replace(text, by)
   expect(after).not.toBe(before)
@@ -139,7 +139,7 @@ describe('a new project that is broken', () => {
     ],
   ])('names the mistake and the remedy for %s', async (_, file, text, by, message) => {
     const cwd = await broken(file, text, by)
-    const { code, stdout, stderr } = await run(['stats'], { cwd })
+    const { code, stdout, stderr } = await run('stats', { cwd })
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: expect.stringMatching(message) })
     expect([1, 2]).toContain(code)
     expect(stderr).toMatch(/^millrace: /)
@@ -178,7 +178,7 @@ describe('a new project that is broken', () => {
     ['a flag that is not there', ['work', '--concurency', '3'], /Did you mean --concurrency\?/],
   ])('lists what is known when asked for %s', async (_, args, message) => {
     const cwd = project({})
-    await run(['init'], { cwd })
+    await run('init', { cwd })
     const { code, stderr } = await runProcess(args, { cwd })
     expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) })
   })

@@ -6,9 +6,10 @@
 
 import { createRequire, register } from 'node:module'
 import { Readable, Writable } from 'node:stream'
+import { expect } from 'vitest'
 import { stopSignals } from '#src/cli/process/exit-code.js'
 import { runCommand } from '#src/cli/program.js'
-import { type CommandOptions, type Ended, parsedJson } from './command-process.js'
+import { type Command, type CommandOptions, type Ended, parsedJson, wordsOf } from './command-process.js'
 
 /** A process loads the user's files anew; here a mill that a command before has closed would come out of the cache. */
 const freshEntries = `
@@ -34,7 +35,8 @@ const heard: readonly string[] = [...stopSignals, 'disconnect']
 let before: Promise<unknown> = Promise.resolve()
 
 /** Runs a command to its end, after those that were asked for before. */
-export function run(args: readonly string[], options: Options): Promise<Ended> {
+export function run(command: Command, options: Options): Promise<Ended> {
+  const args = wordsOf(command)
   if (processOnly.has(args[0]!) && !args.includes('--help')) throw new Error(`'${args[0]}' needs a process of its own`)
   const ended = before.then(() => runInPlace(args, options))
   before = ended.catch(() => {})
@@ -42,8 +44,16 @@ export function run(args: readonly string[], options: Options): Promise<Ended> {
 }
 
 /** Runs a command with `--json` and gives the document it printed. Throws where it failed. */
-export async function runJson<T>(args: readonly string[], options: Options): Promise<T> {
+export async function runJson<T>(command: Command, options: Options): Promise<T> {
+  const args = wordsOf(command)
   return parsedJson<T>(args, await run([...args, '--json'], options))
+}
+
+/** The lines that a command prints which ends with 0 and has nothing to say on stderr. */
+export async function printed(command: Command, options: Options): Promise<string[]> {
+  const { code, stdout, stderr } = await run(command, options)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  return stdout.trimEnd().split('\n')
 }
 
 async function runInPlace(args: readonly string[], { cwd, env = {}, input = '' }: Options): Promise<Ended> {

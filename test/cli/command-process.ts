@@ -15,6 +15,12 @@ export interface Ended {
   readonly stderr: string
 }
 
+/** The words after `millrace`: a text where no word has a space. */
+export type Command = string | readonly string[]
+
+export const wordsOf = (command: Command): readonly string[] =>
+  typeof command === 'string' ? command.split(' ') : command
+
 export interface CommandOptions {
   readonly cwd: string
   readonly env?: Readonly<Record<string, string>>
@@ -37,11 +43,15 @@ export class CommandProcess {
   readonly #stderr: () => string
 
   constructor(
-    args: readonly string[],
+    command: Command,
     { cwd, env = {}, input, moreInput = false, script = join(root, 'dist/cli/main.js') }: CommandOptions,
   ) {
     const { MILLRACE_CONFIG: _config, MILLRACE_STORE: _store, ...rest } = process.env
-    this.child = spawn(process.execPath, [script, ...args], { cwd, env: { ...rest, ...env }, stdio: 'pipe' })
+    this.child = spawn(process.execPath, [script, ...wordsOf(command)], {
+      cwd,
+      env: { ...rest, ...env },
+      stdio: 'pipe',
+    })
     const [out, err] = [collected(this.child.stdout!), collected(this.child.stderr!)]
     this.#stdout = out
     this.#stderr = err

@@ -31,7 +31,7 @@ interface Stats {
 
 const numbers = (n: number) => Array.from({ length: n }, (_, i) => `${i}\n`).join('')
 const waiting = async (cwd: string) =>
-  (await runJson<Stats>(['stats'], { cwd })).queues.map(({ queue, length }) => [queue, length])
+  (await runJson<Stats>('stats', { cwd })).queues.map(({ queue, length }) => [queue, length])
 
 describe('lines of standard input', () => {
   it('become one job each, and sending them again adds nothing', async () => {
@@ -54,19 +54,19 @@ describe('lines of standard input', () => {
   it('are reported by number if they are invalid, and nothing of their batch is enqueued', async () => {
     const cwd = project(files)
     const input = '1\n"two"\n3\n"four"\n'
-    const { code, stdout, stderr } = await run(['enqueue', 'count', '-'], { cwd, input })
+    const { code, stdout, stderr } = await run('enqueue count -', { cwd, input })
     expect({ code, stdout }).toEqual({ code: 2, stdout: 'added 0 jobs\n' })
     expect(stderr).toMatch(
       /^millrace: line 2: .*must be a number.*\nmillrace: line 4: .*\nmillrace: 2 lines are wrong\. Nothing was enqueued\. Mend them, or leave such lines out with --skip-invalid\./,
     )
-    const json = await run(['enqueue', 'count', '-'], { cwd, input: '1\n{"to":\n' })
+    const json = await run('enqueue count -', { cwd, input: '1\n{"to":\n' })
     expect(json.stderr).toMatch(/line 2: not JSON: /)
     expect(await waiting(cwd)).toMatchObject([['default', 0], {}, {}])
   })
 
   it('that are invalid are reported together with what was enqueued before them', async () => {
     const cwd = project(files)
-    const command = new CommandProcess(['enqueue', 'count', '-', '--new-ids'], {
+    const command = new CommandProcess('enqueue count - --new-ids', {
       cwd,
       input: '1\n2\n',
       moreInput: true,
@@ -83,7 +83,7 @@ describe('lines of standard input', () => {
   it('that are invalid are left out with --skip-invalid and reported, and the exit code is 1', async () => {
     const cwd = project(files)
     const input = '1\n"two"\n{\n4\n'
-    const { code, stdout, stderr } = await run(['enqueue', 'count', '-', '--skip-invalid'], { cwd, input })
+    const { code, stdout, stderr } = await run('enqueue count - --skip-invalid', { cwd, input })
     expect({ code, stdout }).toEqual({ code: 1, stdout: 'added 2 jobs; left out 2 wrong lines\n' })
     expect(stderr).toMatch(/^millrace: left out line 3: not JSON.*\nmillrace: left out line 2: .*must be a number.*\n$/)
   })
@@ -92,7 +92,7 @@ describe('lines of standard input', () => {
     const cwd = project(files)
     const all = numbers(5_000)
     const first = all.slice(0, all.indexOf('\n2000\n') + 1)
-    const command = new CommandProcess(['enqueue', 'count', '-'], { cwd, input: `${first}20`, moreInput: true })
+    const command = new CommandProcess('enqueue count -', { cwd, input: `${first}20`, moreInput: true })
     await until(async () => (await waiting(cwd))[0]![1] === 2_000)
     command.kill('SIGINT')
     const { code, stdout, stderr } = await command.end()
@@ -100,7 +100,7 @@ describe('lines of standard input', () => {
     expect(stderr).toBe(
       'millrace: stopped. Every line before line 2,001 is enqueued, or was left out. Send the same lines again: enqueued ones are not added twice. Or continue with --from-line 2001.\n',
     )
-    expect(await runJson(['enqueue', 'count', '-'], { cwd, input: all })).toMatchObject({
+    expect(await runJson('enqueue count -', { cwd, input: all })).toMatchObject({
       added: 3_000,
       duplicate: 2_000,
     })
@@ -109,16 +109,16 @@ describe('lines of standard input', () => {
   it('for an ordered task need an id, which --key names; equal payloads are kept, and none is added twice', async () => {
     const cwd = project(files)
     const input = '{"order":7,"v":1}\n{"order":8,"v":1}\n{"order":7,"v":1}\n'
-    const refused = await run(['enqueue', 'sync', '-'], { cwd, input })
+    const refused = await run('enqueue sync -', { cwd, input })
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/is ordered: say with --key/) })
-    const send = () => runJson(['enqueue', 'sync', '-', '--key', 'order'], { cwd, input })
+    const send = () => runJson('enqueue sync - --key order', { cwd, input })
     expect(await send()).toMatchObject({ added: 2, merged: 1 })
     expect(await send()).toMatchObject({ added: 0, merged: 3 })
-    expect(await runJson(['jobs', 'show', 'sync', '7'], { cwd })).toMatchObject({ payloadCount: 2 })
-    const { stdout: envelopes } = await run(['jobs', 'list', 'sync', '--envelope'], { cwd })
+    expect(await runJson('jobs show sync 7', { cwd })).toMatchObject({ payloadCount: 2 })
+    const { stdout: envelopes } = await run('jobs list sync --envelope', { cwd })
     const moved = project(files)
-    for (let i = 0; i < 2; i += 1) await run(['enqueue', '-', '--envelope'], { cwd: moved, input: envelopes })
-    expect(await runJson(['jobs', 'show', 'sync', '7'], { cwd: moved })).toMatchObject({ payloadCount: 2 })
+    for (let i = 0; i < 2; i += 1) await run('enqueue - --envelope', { cwd: moved, input: envelopes })
+    expect(await runJson('jobs show sync 7', { cwd: moved })).toMatchObject({ payloadCount: 2 })
   })
 
   it('stop at a job that the store refuses, and the reason is printed', async () => {
@@ -126,7 +126,7 @@ describe('lines of standard input', () => {
       ...files,
       'millrace.config.js': ordered.replace('default: {}', 'default: { maxPending: 5 }'),
     })
-    const { code, stderr } = await run(['enqueue', 'count', '-'], { cwd, input: numbers(8) })
+    const { code, stderr } = await run('enqueue count -', { cwd, input: numbers(8) })
     expect(code).toBe(1)
     expect(stderr).toMatch(
       /^millrace: line 1 was not taken: .*is full.* Nothing was enqueued\. Then send all of it again\./,
@@ -170,17 +170,17 @@ await mill.enqueueMany(count, Array.from({ length: 450 }, (_, i) => i))
 await mill.close()`,
     })
     expect(await runProcess([], { cwd, script: join(cwd, 'fill.mjs') })).toMatchObject({ code: 0, stderr: '' })
-    const exported = await run(['jobs', 'list', '--envelope'], { cwd })
+    const exported = await run('jobs list --envelope', { cwd })
     expect(exported).toMatchObject({ code: 0, stderr: '' })
     expect(exported.stdout.split('\n')).toHaveLength(454 + 1)
 
     const env = { MILLRACE_STORE: redis.url }
     const counts = { added: 454, merged: 14, replaced: 0, duplicate: 0, skipped: 0, left: 0, nextLine: 455 }
-    const send = () => runJson(['enqueue', '-', '--envelope'], { cwd, env, input: exported.stdout })
+    const send = () => runJson('enqueue - --envelope', { cwd, env, input: exported.stdout })
     expect(await send()).toEqual(counts)
     expect(await send()).toMatchObject({ added: 0, duplicate: 453 })
 
-    const again = await run(['jobs', 'list', '--envelope'], { cwd, env })
+    const again = await run('jobs list --envelope', { cwd, env })
     expect(again.stdout.split('\n').sort()).toEqual(exported.stdout.split('\n').sort())
   }, 60_000)
 })
@@ -194,7 +194,7 @@ it('100,000 lines need no more memory than a few', { timeout: 120_000 }, async (
     const file = join(cwd, `${lines}.ndjson`)
     writeFileSync(file, Array.from({ length: lines }, (_, i) => `{"n":${i},"text":"${'x'.repeat(200)}"}\n`).join(''))
     const env = { NODE_OPTIONS: `--import=${join(cwd, 'watch.mjs')}` }
-    const command = new CommandProcess(['enqueue', 'echo', '-', '--json'], { cwd, env, moreInput: true })
+    const command = new CommandProcess('enqueue echo - --json', { cwd, env, moreInput: true })
     createReadStream(file).pipe(command.child.stdin!)
     const { stdout, stderr } = await command.ended
     expect(JSON.parse(stdout)).toMatchObject({ nextLine: lines + 1 })

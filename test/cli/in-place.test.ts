@@ -36,7 +36,7 @@ it('a command that makes one call to the store starts no thread', async () => {
 it('a command that sends line after line starts one thread, and keeps reading while the store works', async () => {
   const cwd = project(files)
   const env = { NODE_OPTIONS: `--import ${noThreads}` }
-  const { code, stderr } = await new CommandProcess(['enqueue', 'mail', '-'], { cwd, env, input: '{}\n' }).ended
+  const { code, stderr } = await new CommandProcess('enqueue mail -', { cwd, env, input: '{}\n' }).ended
   expect(code).not.toBe(0)
   expect(stderr).toContain('a thread was started')
 })

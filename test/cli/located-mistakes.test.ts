@@ -73,7 +73,7 @@ describe('mistakes in a configuration', () => {
       'live.js': `export default {\n  store: 'sqlite:a.db',\n  queues: { default: { lease: '1s' } },\n}`,
     })
     expect(await mistakes(cwd)).toEqual(all('js'))
-    const both = await run(['stats', '--config', 'millrace.config.js', '--config', 'live.js'], { cwd })
+    const both = await run('stats --config millrace.config.js --config live.js', { cwd })
     expect(both.stderr).toMatch(/^ {2}live\.js:3:24 queues\.default\.lease: must be at least 3000 ms/m)
     expect(both.stderr).toMatch(/^ {2}millrace\.config\.js:7:16 queues\.default\.wieght/m)
     expect(both.stderr).not.toContain('expected')

@@ -139,7 +139,7 @@ describe('the paths of a tsconfig', () => {
       'src/tasks.ts': `import { defineTask } from 'millrace'\nimport { owned } from 'zod'\nexport const mail = defineTask({ name: owned, run: async (): Promise<number> => 1 })`,
       'millrace.config.ts': `import { millrace } from 'millrace'\nimport { mail } from '@app/tasks'\nexport default millrace({ store: 'memory:', tasks: [mail] })`,
     })
-    const { code, stdout, stderr } = await run(['enqueue', 'own', '{}', '--json'], { cwd })
+    const { code, stdout, stderr } = await run('enqueue own {} --json', { cwd })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(JSON.parse(stdout)).toMatchObject({ task: 'own', outcome: 'added' })
   })

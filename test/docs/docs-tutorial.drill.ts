@@ -98,7 +98,7 @@ describe('the tutorial', () => {
     const { url } = await served(cwd)
     const { status, body } = await send('POST', `${url}/orders`, { email: 'ada@example.com' })
     const { queues } = await runProcessJson<{ queues: { jobs: { id: string }[] }[] }>(['jobs', 'list'], { cwd })
-    const worker = new CommandProcess(['work'], { cwd })
+    const worker = new CommandProcess('work', { cwd })
     await worker.stdoutMatches(/"Your order \S+" goes to ada@example\.com, attempt 1/)
     await enqueue(cwd, 'send-email', '{"to":"nobody","subject":"Hello"}', '--id', 'no-address')
     const morgue = async () => (await runProcess(['morgue', 'show', 'default', 'no-address'], { cwd })).stdout
@@ -113,7 +113,7 @@ describe('the tutorial', () => {
   it('runs a nightly report at once, and shows its next tick', { timeout: 90_000 }, async () => {
     const cwd = shopAfter(3)
     await runProcess(['schedules', 'run', 'nightly'], { cwd })
-    const worker = new CommandProcess(['work'], { cwd })
+    const worker = new CommandProcess('work', { cwd })
     await worker.stdoutMatches(/the report of Zurich, by job nightly@/)
     const listed = await runProcess(['schedules', 'list'], { cwd })
     worker.kill('SIGTERM')
@@ -132,7 +132,7 @@ describe('the tutorial', () => {
       [2, 'paid'],
     ])
       outcomes.push((await send('PUT', `${url}/orders/A-1/states/${rev}`, { status: state })).body['outcome'])
-    const worker = new CommandProcess(['work'], { cwd })
+    const worker = new CommandProcess('work', { cwd })
     await worker.stdoutMatches(/^A-1: placed, paid, sent$/m)
     worker.kill('SIGTERM')
 
@@ -143,7 +143,7 @@ describe('the tutorial', () => {
   it('calls a partner five times in ten seconds', { timeout: 90_000 }, async () => {
     const cwd = shopAfter(5)
     const { url, lines } = await served(cwd)
-    const worker = new CommandProcess(['work'], { cwd })
+    const worker = new CommandProcess('work', { cwd })
     const producer = jiti(cwd, 'call-partners.ts', `${url}/partner`)
     expect((await producer.lines.next()).value).toBe('12 calls are enqueued')
     const calls: number[] = []
@@ -159,12 +159,12 @@ describe('the tutorial', () => {
     const cwd = shopAfter(6)
     await enqueue(cwd, 'export-orders', '{"rows":40}', '--id', 'export-1')
     const shown = () => runProcessJson<{ pid?: number; state: string }>(['jobs', 'show', 'export-1'], { cwd })
-    const first = new CommandProcess(['work'], { cwd })
+    const first = new CommandProcess('work', { cwd })
     await expect.poll(async () => (await shown()).pid, { timeout: 30_000 }).toBeGreaterThan(0)
     const { pid } = await shown()
     first.kill('SIGTERM')
     expect((await first.end()).code).toBe(0)
-    const second = new CommandProcess(['work'], { cwd })
+    const second = new CommandProcess('work', { cwd })
     await expect.poll(async () => (await shown()).state, { timeout: 40_000 }).toBe('completed')
     const after = await shown()
     second.kill('SIGTERM')

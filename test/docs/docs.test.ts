@@ -132,7 +132,7 @@ it('a job is enqueued and run by the files of the Next.js page, unchanged', { ti
   const cwd = project(Object.fromEntries(blocks.flatMap(({ file, text }) => (file ? [[file, text]] : []))))
   symlinkSync(join(root, 'node_modules', 'zod'), join(cwd, 'node_modules', 'zod'))
   const { code } = await runProcess(['enqueue', 'receive', '{"orderId":"A-1"}'], { cwd })
-  const worker = new CommandProcess(['work'], { cwd })
+  const worker = new CommandProcess('work', { cwd })
   await worker.stdoutMatches(/2 parcels of A-1 go out, as receive said/)
   worker.kill('SIGTERM')
 

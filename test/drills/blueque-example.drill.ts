@@ -11,7 +11,7 @@ function example() {
   cpSync(join(root, 'examples/blueque'), cwd, { recursive: true })
   symlinkSync(join(root, 'node_modules/jiti'), join(cwd, 'node_modules/jiti'))
   return {
-    listener: () => new CommandProcess(['listener.ts'], { cwd, script }),
+    listener: () => new CommandProcess('listener.ts', { cwd, script }),
     enqueue: async (...args: string[]) => (await runProcess(['enqueue.ts', ...args], { cwd, script })).stdout.trim(),
     show: (id: string) => runProcessJson<Record<string, unknown>>(['jobs', 'show', 'some.queue', id], { cwd }),
   }

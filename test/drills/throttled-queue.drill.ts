@@ -91,7 +91,7 @@ for (const [name, isThrottled, place] of places) {
     it('gives two processes ten items at once, each of the next ten 10.0 to 10.35 s after its predecessor, and none twice', async () => {
       const cwd = example()
       const store = (await place()).store(cwd)
-      const poppers = [1, 2].map(() => new CommandProcess(['popper.ts'], { cwd, script, env: { STORE: store } }))
+      const poppers = [1, 2].map(() => new CommandProcess('popper.ts', { cwd, script, env: { STORE: store } }))
       await Promise.all(poppers.map((one) => one.events('ready')))
       const mill = millrace({ store })
       const queue = mill.throttledQueue<string>('testqueue', { limit: 10, window: '10s' })

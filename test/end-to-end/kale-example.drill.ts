@@ -23,7 +23,7 @@ function example(store?: string) {
     program: (...args: string[]) => new CommandProcess(args, { ...options, script }),
     publish: () => succeeds(runProcess(['publish.ts'], { ...options, script })),
     command: (...args: string[]) => succeeds(runProcess(args, options)),
-    worker: () => new CommandProcess(['work', '--create-queues'], options),
+    worker: () => new CommandProcess('work --create-queues', options),
     stats: () =>
       runProcessJson<{ queues: { queue: string; weight: number; dead: number; ready: number }[] }>(['stats'], options),
   }

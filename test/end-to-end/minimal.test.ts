@@ -9,7 +9,7 @@ describe('the minimal example', () => {
     const cwd = project({})
     cpSync(join(root, 'examples/minimal'), cwd, { recursive: true })
     symlinkSync(join(root, 'node_modules/zod'), join(cwd, 'node_modules/zod'))
-    const worker = new CommandProcess(['work', '--json'], { cwd })
+    const worker = new CommandProcess('work --json', { cwd })
     await worker.events('worker.started')
     const script = join(root, 'node_modules/jiti/lib/jiti-cli.mjs')
     const producer = await runProcess(['enqueue.ts', 'Ada'], { cwd, script })

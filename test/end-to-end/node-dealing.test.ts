@@ -23,7 +23,7 @@ export default mill
 
 it('a worker of node 1 of 2 runs its own shards first, and then the others', async () => {
   const cwd = project({ 'millrace.config.mjs': config })
-  const worker = new CommandProcess(['work', '--json', '--node', '1/2', '--queues', 'a', '--concurrency', '1'], { cwd })
+  const worker = new CommandProcess('work --json --node 1/2 --queues a --concurrency 1', { cwd })
   const ran = await worker.events('test.running', ids.length)
   worker.kill('SIGTERM')
   expect(await worker.end()).toMatchObject({ code: 0 })

@@ -83,7 +83,7 @@ export class TracedProject {
   }
 
   worker(): CommandProcess {
-    return new CommandProcess(['work', '--json'], { cwd: this.folder, env: this.#env })
+    return new CommandProcess('work --json', { cwd: this.folder, env: this.#env })
   }
 
   /** A web server in a process of its own, and what sends it an order; answers the id of the job. */

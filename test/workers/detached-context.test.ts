@@ -108,7 +108,7 @@ export default millrace({ store: 'sqlite:jobs.db', tasks: [long, child] })`,
     const long = defineTask({ name: 'long' })
     const mill = testMill({ store: `sqlite:${cwd}/jobs.db`, tasks: [long, child] })
     const job = await mill.enqueue(long, undefined)
-    new CommandProcess(['work', '--json', '--queues', 'default'], { cwd })
+    new CommandProcess('work --json --queues default', { cwd })
 
     expect(await job.result({ timeout: '30s' })).toBe('done')
     expect(await job.record()).toMatchObject({ log: 'one line\n', progress: { fraction: 0.5, note: 'half' } })

@@ -118,7 +118,7 @@ export default millrace({
     })
     const mill = testMill({ store: `sqlite:${cwd}/jobs.db`, tasks: [defineTask({ name: 'long' })] })
     await mill.enqueue(mill.tasks.get('long')!, undefined)
-    new CommandProcess(['work', '--json'], { cwd })
+    new CommandProcess('work --json', { cwd })
     const file = join(cwd, 'heard.txt')
     const lines = () => (existsSync(file) ? readFileSync(file, 'utf8').split('\n').sort() : [])
 

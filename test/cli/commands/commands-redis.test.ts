@@ -27,43 +27,43 @@ it('the commands work together on Redis, and each namespace sees only its own jo
     { cwd: projectIn('shop'), env },
     { cwd: projectIn('other'), env },
   ]
-  const worker = new CommandProcess(['work', '--json', '--concurrency', '3'], shop)
+  const worker = new CommandProcess('work --json --concurrency 3', shop)
   expect(await worker.events('worker.started')).toMatchObject([{ store: `redis://127.0.0.1:${redis.port}` }])
 
-  expect(await runJson(['enqueue', 'echo', '{"n":1}', '--id', 'good'], shop)).toMatchObject({ outcome: 'added' })
-  expect(await runJson(['enqueue', 'echo', '{"n":2}', '--id', 'good'], shop)).toMatchObject({ outcome: 'duplicate' })
+  expect(await runJson('enqueue echo {"n":1} --id good', shop)).toMatchObject({ outcome: 'added' })
+  expect(await runJson('enqueue echo {"n":2} --id good', shop)).toMatchObject({ outcome: 'duplicate' })
   await runJson(['enqueue', 'fail', '"no such luck"', '--id', 'bad'], shop)
-  await runJson(['enqueue', 'echo', '3', '--id', 'later', '--delay', '1h'], shop)
+  await runJson('enqueue echo 3 --id later --delay 1h', shop)
   await worker.events('job.buried')
 
-  expect(await runJson<Stats>(['stats'], shop)).toMatchObject({
+  expect(await runJson<Stats>('stats', shop)).toMatchObject({
     totals: { ready: 0, scheduled: 1, running: 0, dead: 1, processed: 1, failed: 1 },
     workers: { count: 1, slots: 3 },
   })
-  expect((await runJson<{ workers: object[] }>(['workers'], shop)).workers).toMatchObject([
+  expect((await runJson<{ workers: object[] }>('workers', shop)).workers).toMatchObject([
     { process: 'alive', queues: ['default', 'slow'], slots: 3 },
   ])
-  expect((await runJson<{ queues: object[] }>(['queues', 'list'], shop)).queues).toMatchObject([
+  expect((await runJson<{ queues: object[] }>('queues list', shop)).queues).toMatchObject([
     { queue: 'default', waiting: 1, running: 0, workers: 1 },
     { queue: 'slow', waiting: 0, running: 0, workers: 1 },
   ])
-  expect(await runJson(['jobs', 'show', 'good'], shop)).toMatchObject({ state: 'completed', input: { n: 1 } })
-  const listed = await runJson<Listing>(['jobs', 'list', 'default', '--by', 'id'], shop)
+  expect(await runJson('jobs show good', shop)).toMatchObject({ state: 'completed', input: { n: 1 } })
+  const listed = await runJson<Listing>('jobs list default --by id', shop)
   expect(listed.queues[0]!.jobs).toMatchObject([
     { id: 'bad', state: 'dead' },
     { id: 'good', state: 'completed' },
     { id: 'later', state: 'scheduled' },
   ])
-  const morgue = await runJson<Listing>(['morgue', 'list', 'default'], shop)
+  const morgue = await runJson<Listing>('morgue list default', shop)
   expect(morgue.queues[0]!.jobs).toMatchObject([{ id: 'bad' }])
-  expect(await runJson(['morgue', 'revive', 'default', 'bad'], shop)).toEqual({ queue: 'default', revived: 1 })
+  expect(await runJson('morgue revive default bad', shop)).toEqual({ queue: 'default', revived: 1 })
   // What is revived wakes the worker.
   await worker.events('job.buried', 2)
   worker.kill('SIGTERM')
   expect(await worker.end()).toMatchObject({ code: 0, stderr: '' })
 
-  expect(await runJson<Stats>(['stats'], shop)).toMatchObject({ totals: { failed: 2 }, workers: { count: 0 } })
-  expect((await runJson<Stats>(['stats'], other)).totals).toMatchObject({ scheduled: 0, dead: 0, processed: 0 })
+  expect(await runJson<Stats>('stats', shop)).toMatchObject({ totals: { failed: 2 }, workers: { count: 0 } })
+  expect((await runJson<Stats>('stats', other)).totals).toMatchObject({ scheduled: 0, dead: 0, processed: 0 })
   const keys = (await redis.ask('KEYS', '*')) as string[]
   expect(keys.filter((key) => !/^\{(shop|other)[:}]/.test(key))).toEqual([])
 })
@@ -77,7 +77,7 @@ it('`jobs show --follow` waits while Redis is away, and says so once', { timeout
   })
   const cwd = project()
   const direct = { cwd, env: { MILLRACE_STORE: redis.url } }
-  await runJson(['enqueue', 'echo', '1', '--id', 'a'], direct)
+  await runJson('enqueue echo 1 --id a', direct)
   const args = ['jobs', 'show', 'a', '--follow']
   const following = new CommandProcess(args, { cwd, env: { MILLRACE_STORE: proxy.url } })
   await following.stdoutMatches(/^state +ready$/m)
@@ -86,7 +86,7 @@ it('`jobs show --follow` waits while Redis is away, and says so once', { timeout
   proxy.cut()
   await following.stderrMatches(/The job is looked at again when it is back\.\n/)
   await proxy.inject('none')
-  const worker = new CommandProcess(['work', '--json'], direct)
+  const worker = new CommandProcess('work --json', direct)
   const { code, stdout, stderr } = await following.end()
   expect(code).toBe(0)
   expect(stdout).toMatch(/^\d\d:\d\d:\d\d completed\b.*\n$/m)

@@ -40,7 +40,7 @@ export default mill
 
 /** Works until so many jobs have begun, then stops: what has begun is finished and settled by then. */
 async function work(cwd: string, jobs: number): Promise<void> {
-  const worker = new CommandProcess(['work', '--json'], { cwd })
+  const worker = new CommandProcess('work --json', { cwd })
   await worker.events('test.running', jobs)
   worker.kill('SIGTERM')
   expect(await worker.end()).toMatchObject({ code: 0, stderr: '' })
@@ -49,13 +49,13 @@ async function work(cwd: string, jobs: number): Promise<void> {
 describe('the commands of millrace', () => {
   it('enqueue, work, stats and jobs show work together', async () => {
     const cwd = project()
-    const first = await runJson<Enqueued>(['enqueue', 'echo', '{"n":1}', '--id', 'one', '--meta', '{"by":"test"}'], {
+    const first = await runJson<Enqueued>('enqueue echo {"n":1} --id one --meta {"by":"test"}', {
       cwd,
     })
     expect(first).toEqual({ id: 'one', queue: 'default', task: 'echo', outcome: 'added' })
-    const again = await runJson<Enqueued>(['enqueue', 'echo', '{"n":2}', '--id', 'one'], { cwd })
+    const again = await runJson<Enqueued>('enqueue echo {"n":2} --id one', { cwd })
     expect(again.outcome).toBe('duplicate')
-    const before = await runJson<{ queues: object[]; totals: object; workers: object }>(['stats'], { cwd })
+    const before = await runJson<{ queues: object[]; totals: object; workers: object }>('stats', { cwd })
     expect(before.totals).toEqual({
       length: 1,
       ready: 1,
@@ -75,7 +75,7 @@ describe('the commands of millrace', () => {
     expect(before.queues).toHaveLength(2)
     expect(before.workers).toEqual({ count: 0, slots: 0, running: 0 })
     await work(cwd, 1)
-    const job = await runJson<Record<string, unknown>>(['jobs', 'show', 'one'], { cwd })
+    const job = await runJson<Record<string, unknown>>('jobs show one', { cwd })
     expect(job).toMatchObject({
       id: 'one',
       state: 'completed',
@@ -88,8 +88,8 @@ describe('the commands of millrace', () => {
 
   it('input can also come from a file or from standard input', async () => {
     const cwd = project({ ...projectFiles, 'input.json': '["from","file"]' })
-    const one = await runJson<Enqueued>(['enqueue', 'echo', '@input.json'], { cwd })
-    const two = await runJson<Enqueued>(['enqueue', 'echo', '-', '--id', 'two'], { cwd, input: '[\n"from stdin"\n]' })
+    const one = await runJson<Enqueued>('enqueue echo @input.json', { cwd })
+    const two = await runJson<Enqueued>('enqueue echo - --id two', { cwd, input: '[\n"from stdin"\n]' })
     const inputs = await Promise.all(
       [one, two].map(async ({ id }) => (await runJson<{ input: unknown }>(['jobs', 'show', id], { cwd })).input),
     )
@@ -136,7 +136,7 @@ describe('the commands of millrace', () => {
       queue: 'unowned',
       task: 'elsewhere',
     })
-    const { stdout } = await run(['enqueue', 'sync', '1', '--id', 'twice'], { cwd })
+    const { stdout } = await run('enqueue sync 1 --id twice', { cwd })
     expect(stdout).toBe('merged into twice in orders, which waits or runs\n')
   })
 
@@ -164,16 +164,16 @@ describe('the commands of millrace', () => {
     const cwd = project()
     for (const id of ['a', 'b']) await runJson(['enqueue', 'fail', '"no such luck"', '--id', id], { cwd })
     await work(cwd, 2)
-    const morgue = await runJson<Listing>(['morgue', 'list', 'default', '--by', 'id'], { cwd })
+    const morgue = await runJson<Listing>('morgue list default --by id', { cwd })
     expect(morgue.queues[0]!.jobs).toMatchObject([
       { id: 'a', state: 'dead', reason: 'no-retries' },
       { id: 'b', state: 'dead' },
     ])
-    expect(await runJson(['morgue', 'revive', 'default', 'a'], { cwd })).toEqual({ queue: 'default', revived: 1 })
-    expect(await runJson(['morgue', 'delete', 'default', '--all'], { cwd })).toEqual({ queue: 'default', deleted: 1 })
-    const left = await runJson<Listing>(['jobs', 'list'], { cwd })
+    expect(await runJson('morgue revive default a', { cwd })).toEqual({ queue: 'default', revived: 1 })
+    expect(await runJson('morgue delete default --all', { cwd })).toEqual({ queue: 'default', deleted: 1 })
+    const left = await runJson<Listing>('jobs list', { cwd })
     expect(left.queues.flatMap(({ jobs }) => jobs)).toMatchObject([{ id: 'a', state: 'ready' }])
-    const missing = await run(['morgue', 'revive', 'default', 'b'], { cwd })
+    const missing = await run('morgue revive default b', { cwd })
     expect(missing).toMatchObject({
       code: 1,
       stderr:
@@ -183,19 +183,19 @@ describe('the commands of millrace', () => {
 
   it('a drained queue refuses new jobs and ends when its jobs have ended; if it is paused as well, it says why it does not end', async () => {
     const cwd = project()
-    await runJson(['enqueue', 'echo', '1', '--id', 'a'], { cwd })
-    await run(['queues', 'pause', 'default'], { cwd })
-    const drain = new CommandProcess(['queues', 'drain', 'default'], { cwd })
+    await runJson('enqueue echo 1 --id a', { cwd })
+    await run('queues pause default', { cwd })
+    const drain = new CommandProcess('queues drain default', { cwd })
     await drain.stderrMatches(
       /^millrace: queue 'default' is paused: .*run `millrace queues resume default`, then drain/,
     )
     await drain.stdoutMatches(/^default: refuses new jobs; 1 job waiting, 0 running\.\n/)
-    expect(await run(['enqueue', 'echo', '2'], { cwd })).toMatchObject({ code: 1, stdout: '' })
+    expect(await run('enqueue echo 2', { cwd })).toMatchObject({ code: 1, stdout: '' })
     drain.kill('SIGTERM')
     expect(await drain.end()).toMatchObject({ signal: 'SIGTERM' })
 
-    await run(['queues', 'resume', 'default'], { cwd })
-    const again = new CommandProcess(['queues', 'drain', 'default'], { cwd })
+    await run('queues resume default', { cwd })
+    const again = new CommandProcess('queues drain default', { cwd })
     await again.stdoutMatches(/refuses new jobs; 1 job waiting/)
     await work(cwd, 1)
     expect(await again.end()).toMatchObject({
@@ -203,20 +203,20 @@ describe('the commands of millrace', () => {
       stderr: '',
       stdout: expect.stringMatching(/default: drained\. /),
     })
-    expect((await run(['queues', 'list'], { cwd })).stdout).toMatch(/^default .* draining$/m)
+    expect((await run('queues list', { cwd })).stdout).toMatch(/^default .* draining$/m)
   })
 
   it('fields of a job can be set, shown in records and lists, and removed', async () => {
     const cwd = project(projectFiles)
-    await runJson(['enqueue', 'echo', '1', '--id', 'one'], { cwd })
-    const set = await runJson(['jobs', 'fields', 'default', 'one', 'node=eu-3', 'cost=0.25', 'note=a=b'], { cwd })
+    await runJson('enqueue echo 1 --id one', { cwd })
+    const set = await runJson('jobs fields default one node=eu-3 cost=0.25 note=a=b', { cwd })
     expect(set).toEqual({ queue: 'default', id: 'one', fields: { node: 'eu-3', cost: 0.25, note: 'a=b' } })
-    expect((await run(['jobs', 'list', 'default'], { cwd })).stdout).toContain('node=eu-3 · cost=0.25 · note=a=b')
-    await runJson(['jobs', 'fields', 'default', 'one', 'node=null', 'cost=null'], { cwd })
-    expect(await runJson(['jobs', 'show', 'one'], { cwd })).toMatchObject({ fields: { note: 'a=b' } })
-    expect((await run(['jobs', 'fields', 'default', 'one'], { cwd })).stdout).toMatch(/has 1 field\.\n {2}note {2}a=b/)
-    expect((await run(['jobs', 'fields', 'default', 'two', 'a=1'], { cwd })).code).toBe(1)
-    expect((await run(['jobs', 'fields', 'default', 'one', 'a'], { cwd })).code).toBe(2)
+    expect((await run('jobs list default', { cwd })).stdout).toContain('node=eu-3 · cost=0.25 · note=a=b')
+    await runJson('jobs fields default one node=null cost=null', { cwd })
+    expect(await runJson('jobs show one', { cwd })).toMatchObject({ fields: { note: 'a=b' } })
+    expect((await run('jobs fields default one', { cwd })).stdout).toMatch(/has 1 field\.\n {2}note {2}a=b/)
+    expect((await run('jobs fields default two a=1', { cwd })).code).toBe(1)
+    expect((await run('jobs fields default one a', { cwd })).code).toBe(2)
   })
 
   it('a list of the jobs of one task skips the pages that have none', async () => {
@@ -229,11 +229,11 @@ describe('the commands of millrace', () => {
     const next = await list('--task', 'fail', '--limit', '2', '--cursor', cursor!)
     expect(next.queues[0]!.jobs.map(({ id }) => id)).toEqual(['5'])
     expect((await list('--task', 'nobodys', '--limit', '2')).queues).toEqual([{ queue: 'default', jobs: [] }])
-    await runJson(['jobs', 'bury', 'default', '--all'], { cwd })
-    const dead = await runJson<Listing>(['morgue', 'list', '--task', 'fail', '--by', 'id'], { cwd })
+    await runJson('jobs bury default --all', { cwd })
+    const dead = await runJson<Listing>('morgue list --task fail --by id', { cwd })
     expect(dead.queues[0]!.jobs.map(({ id }) => id)).toEqual(['3', '5'])
-    await runJson(['morgue', 'revive', 'default', '--all'], { cwd })
-    const { stdout } = await run(['jobs', 'list', 'default', '--task', 'fail', '--envelope'], { cwd })
+    await runJson('morgue revive default --all', { cwd })
+    const { stdout } = await run('jobs list default --task fail --envelope', { cwd })
     expect(
       stdout
         .trimEnd()
@@ -251,15 +251,15 @@ describe('the commands of millrace', () => {
     const second = (await runJson<Listing>([...list, '--cursor', first.cursor!], { cwd })).queues[0]!
     expect([first, second].map(({ jobs }) => jobs.map(({ id }) => id))).toEqual([['a', 'b'], ['c']])
     expect(second.cursor).toBeUndefined()
-    expect(await run(['jobs', 'list', 'default', '--cursor', '!'], { cwd })).toMatchObject({ code: 2, stdout: '' })
+    expect(await run('jobs list default --cursor !', { cwd })).toMatchObject({ code: 2, stdout: '' })
   })
 
   it('a missing job is exit code 1, and so is a store that cannot be opened', async () => {
     const cwd = project()
-    const missing = await run(['jobs', 'show', 'nobody'], { cwd })
+    const missing = await run('jobs show nobody', { cwd })
     expect(missing).toMatchObject({ code: 1, stdout: '' })
     expect(missing.stderr).toMatch(/^millrace: 'nobody' is neither a declared queue nor a job that one of them keeps/)
-    const unavailable = await run(['stats'], { cwd, env: { MILLRACE_STORE: 'sqlite:tasks.js/jobs.db' } })
+    const unavailable = await run('stats', { cwd, env: { MILLRACE_STORE: 'sqlite:tasks.js/jobs.db' } })
     expect(unavailable).toMatchObject({ code: 1, stdout: '' })
     expect(unavailable.stderr).toMatch(/^millrace: .*tasks\.js/)
   })
@@ -268,9 +268,9 @@ describe('the commands of millrace', () => {
     const cwd = project()
     await runJson(['enqueue', 'echo', '"\\u001b[2J\\u009b31m"', '--id', 'evil\u001b[31m\u202e\n'], { cwd })
     const outputs = await Promise.all([
-      run(['jobs', 'list'], { cwd }),
+      run('jobs list', { cwd }),
       run(['jobs', 'show', 'evil\u001b[31m\u202e\n'], { cwd }),
-      run(['jobs', 'list', '--json'], { cwd }),
+      run('jobs list --json', { cwd }),
       run(['jobs', 'show', 'other\u001b[31m'], { cwd }),
     ])
     for (const { stdout, stderr } of outputs) {
@@ -282,7 +282,7 @@ describe('the commands of millrace', () => {
 
   it('stats --watch prints a document a second and exits with 0 when interrupted', async () => {
     const cwd = project()
-    const watch = new CommandProcess(['stats', '--watch', '--json'], { cwd })
+    const watch = new CommandProcess('stats --watch --json', { cwd })
     const lines: string[] = []
     watch.child.stdout!.on('data', (text: Buffer) => {
       lines.push(...text.toString().trim().split('\n'))
@@ -294,14 +294,14 @@ describe('the commands of millrace', () => {
 
   it('a reader that closes the pipe causes no error', async () => {
     const cwd = project()
-    const watch = new CommandProcess(['stats', '--watch'], { cwd })
+    const watch = new CommandProcess('stats --watch', { cwd })
     watch.child.stdout!.once('data', () => watch.child.stdout!.destroy())
     expect(await watch.end()).toMatchObject({ code: 0, stderr: '' })
   })
 
   it('help shows examples and the exit codes, version the version', async () => {
     const cwd = project({})
-    const help = await run(['--help'], { cwd })
+    const help = await run('--help', { cwd })
     expect(help).toMatchObject({ code: 0, stderr: '' })
     expect(help.stdout).toMatch(/Examples:[\s\S]*Exit codes:\n {2}0 {4}done\n {2}1 .*\n {2}2 /)
     for (const command of [
@@ -320,6 +320,6 @@ describe('the commands of millrace', () => {
       ['fsck'],
     ])
       expect((await run([...command, '--help'], { cwd })).stdout, command.join(' ')).toMatch(/Examples?:\n {2}\$/)
-    expect((await run(['--version'], { cwd })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+    expect((await run('--version', { cwd })).stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
   })
 })

@@ -58,9 +58,9 @@ describe('the script of every shell', () => {
   })
 
   it('is printed by the command, which refuses an unknown shell', async () => {
-    const { stdout } = await run(['completion', 'bash'], { cwd: '.' })
+    const { stdout } = await run('completion bash', { cwd: '.' })
     expect(stdout).toBe(completionScript('bash', tree))
-    expect(await run(['completion', 'tcsh'], { cwd: '.' })).toMatchObject({
+    expect(await run('completion tcsh', { cwd: '.' })).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/Allowed choices are bash, zsh, fish/),
     })

@@ -35,12 +35,12 @@ describe('doctor and fsck', () => {
   it('print what the store finds, one line each, and open no queue', async () => {
     const cwd = project(files)
 
-    expect(await run(['doctor'], { cwd })).toMatchObject({
+    expect(await run('doctor', { cwd })).toMatchObject({
       code: 0,
       stdout: 'ok       version      Redis 7.0.15\nwarning  persistence  none\\u001b[2J\n',
       stderr: '',
     })
-    expect(await runJson(['doctor'], { cwd })).toEqual({
+    expect(await runJson('doctor', { cwd })).toEqual({
       store: './store.js#default',
       findings: [
         { level: 'ok', what: 'version', text: 'Redis 7.0.15' },
@@ -55,7 +55,7 @@ describe('doctor and fsck', () => {
       'records: { queues: async () => { throw new Error("no right") } },\n  health:',
     )
 
-    expect(await run(['doctor'], { cwd: project({ ...files, 'store.js': broken }) })).toMatchObject({
+    expect(await run('doctor', { cwd: project({ ...files, 'store.js': broken }) })).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/\nwarning {2}queues {7}could not be read: no right\n$/),
     })
@@ -64,12 +64,12 @@ describe('doctor and fsck', () => {
   it('exit with 1 if there is an error', async () => {
     const cwd = project(files)
 
-    expect(await run(['fsck', '--queue', 'mail'], { cwd })).toMatchObject({
+    expect(await run('fsck --queue mail', { cwd })).toMatchObject({
       code: 1,
       stdout: "error    queue mail    missing from 'line': a. They never run.\nerror    unknown keys  x\n",
       stderr: 'millrace: fsck found 2 errors in ./store.js#default.\n',
     })
-    const { code, stdout } = await run(['fsck', '--json'], { cwd })
+    const { code, stdout } = await run('fsck --json', { cwd })
     expect(code).toBe(1)
     expect(JSON.parse(stdout)).toMatchObject({ findings: [{ level: 'error', what: 'queue all' }, {}] })
   })
@@ -77,12 +77,12 @@ describe('doctor and fsck', () => {
   it('repair only on request, and exit with 1 only if an error is left', async () => {
     const cwd = project(files)
 
-    expect(await run(['fsck', '--repair'], { cwd })).toMatchObject({
+    expect(await run('fsck --repair', { cwd })).toMatchObject({
       code: 1,
       stdout: 'mended   queue all   counted again: ready 3 -> 2\\u001b[2J\nerror    queue mail  x\n',
       stderr: 'millrace: fsck left 1 error in ./store.js#default.\n',
     })
-    expect(await runJson(['fsck', '--repair', '--queue', 'mail'], { cwd })).toEqual({
+    expect(await runJson('fsck --repair --queue mail', { cwd })).toEqual({
       store: './store.js#default',
       mended: [{ what: 'queue mail', text: 'counted again: ready 3 -> 2\u001b[2J' }],
       findings: [{ level: 'ok', what: 'queue mail', text: 'x' }],
@@ -92,7 +92,7 @@ describe('doctor and fsck', () => {
   it('refuse a repair that the store does not support', async () => {
     const cwd = project({ ...files, 'store.js': storeFile.replace('repair:', 'other:') })
 
-    expect(await run(['fsck', '--repair'], { cwd })).toMatchObject({
+    expect(await run('fsck --repair', { cwd })).toMatchObject({
       code: 2,
       stdout: '',
       stderr: expect.stringContaining('cannot do this: --repair'),
@@ -116,8 +116,8 @@ describe('doctor and fsck', () => {
   it('examine a SQLite store without creating one', async () => {
     const cwd = project(projectFiles)
 
-    expect(await runJson(['fsck', '--repair'], { cwd })).toMatchObject({ mended: [], findings: [{ level: 'ok' }] })
-    expect(await runJson(['doctor'], { cwd })).toMatchObject({ findings: [{ level: 'ok', what: 'file' }] })
+    expect(await runJson('fsck --repair', { cwd })).toMatchObject({ mended: [], findings: [{ level: 'ok' }] })
+    expect(await runJson('doctor', { cwd })).toMatchObject({ findings: [{ level: 'ok', what: 'file' }] })
     expect(existsSync(join(cwd, 'jobs.db'))).toBe(false)
   })
 })

@@ -21,7 +21,7 @@ describe('millrace init', () => {
     onTestFinished(tarball.remove)
     const cwd = installed(tarball, {}, ['typescript', '@types/node', 'undici-types', '@photostructure/sqlite'])
     const script = join(cwd, 'node_modules/millrace/dist/cli/main.js')
-    const ended = await new CommandProcess(['init'], { cwd, script }).end()
+    const ended = await new CommandProcess('init', { cwd, script }).end()
     expect(ended).toMatchObject({ code: 0, stderr: '' })
 
     const node = (...args: string[]) => spawnSync(process.execPath, args, { cwd, encoding: 'utf8' })
@@ -31,9 +31,9 @@ describe('millrace init', () => {
     expect(node(...words)).toMatchObject({ status: 0, stdout: expect.stringMatching(/pass 1/) })
     expect(node('node_modules/typescript/bin/tsc')).toMatchObject({ status: 0, stdout: '' })
     expect(node('node_modules/jiti/lib/jiti-cli.mjs', 'enqueue.ts').stdout).toMatch(/^job \w+ is in queue default/)
-    const worker = new CommandProcess(['work'], { cwd, script })
+    const worker = new CommandProcess('work', { cwd, script })
     await worker.stdoutMatches(/"Hello" goes to ada@example.com, attempt 1/)
-    const ran = await new CommandProcess(['schedules', 'run', 'digest'], { cwd, script }).end()
+    const ran = await new CommandProcess('schedules run digest', { cwd, script }).end()
     expect(ran).toMatchObject({ code: 0, stderr: '' })
     await worker.stdoutMatches(/"The week" goes to team@example.com, attempt 1/)
     worker.kill('SIGTERM')
@@ -42,11 +42,11 @@ describe('millrace init', () => {
 
   it('overwrites nothing, and lists what it kept', async () => {
     const cwd = project({ 'millrace.config.ts': 'mine', 'README.md': 'mine' })
-    const { files } = await runJson<Init>(['init'], { cwd })
+    const { files } = await runJson<Init>('init', { cwd })
     const kept = files.filter(({ done }) => done === 'kept').map(({ file }) => file)
     expect(kept.sort()).toEqual(['README.md', 'millrace.config.ts'])
     expect([textOf(cwd, 'millrace.config.ts'), textOf(cwd, 'README.md')]).toEqual(['mine', 'mine'])
-    const again = await runJson<Init>(['init'], { cwd })
+    const again = await runJson<Init>('init', { cwd })
     expect(new Set(again.files.map(({ done }) => done))).toEqual(new Set(['kept']))
   })
 
@@ -58,7 +58,7 @@ describe('millrace init', () => {
       dependencies: { millrace: 'file:millrace.tgz', typescript: '5.9.3' },
     }
     const cwd = project({ 'package.json': JSON.stringify(present) })
-    await runJson(['init'], { cwd })
+    await runJson('init', { cwd })
     expect(JSON.parse(textOf(cwd, 'package.json'))).toMatchObject({
       ...{ name: 'shop', type: 'commonjs', dependencies: present.dependencies },
       scripts: { work: 'mine', test: expect.stringMatching(/^node /), types: 'tsc' },
@@ -66,7 +66,7 @@ describe('millrace init', () => {
     })
     expect(textOf(cwd, 'package.json')).not.toContain('"typescript": "^')
     const broken = project({ 'package.json': '{' })
-    expect(await run(['init'], { cwd: broken })).toMatchObject({
+    expect(await run('init', { cwd: broken })).toMatchObject({
       code: 2,
       stderr: expect.stringMatching(/Nothing was written/),
     })

@@ -35,11 +35,11 @@ const leaves = (command: Command): readonly Command[] =>
 /** What a command leaves of the project: its own output, and the state of both jobs. */
 async function outcomeOf([noun, verb]: readonly [string, string], words: readonly string[]): Promise<object> {
   const { cwd } = await waiting('default/a', 'slow/b')
-  if (noun === 'morgue') await runJson(['jobs', 'bury', 'slow', '--all'], { cwd })
+  if (noun === 'morgue') await runJson('jobs bury slow --all', { cwd })
   const more = verb === 'fields' ? ['node=eu-3'] : []
   const { code, stdout, stderr } = await run([noun, verb, ...words, ...more, '--json'], { cwd })
   const shown = stdout.replaceAll(/"(\w+At)":"[^"]+"/g, '"$1":0')
-  const left = await runJson<{ queues: { jobs: { id: string; state: string }[] }[] }>(['jobs', 'list'], { cwd })
+  const left = await runJson<{ queues: { jobs: { id: string; state: string }[] }[] }>('jobs list', { cwd })
   return { code, shown, stderr, left: left.queues.map(({ jobs }) => jobs.map(({ id, state }) => `${id} ${state}`)) }
 }
 
@@ -96,43 +96,43 @@ describe('a job that is named on the command line', () => {
     expect(await runJson(['morgue', 'show', word], place)).toMatchObject({ queue: 'slow', id: 'b', state: 'dead' })
     expect(await runJson(['morgue', 'revive', word], place)).toEqual({ queue: 'slow', revived: 1 })
     expect(await runJson(['jobs', 'cancel', word], place)).toEqual({ queue: 'slow', cancelled: 1 })
-    expect(await runJson(['jobs', 'show', 'a'], place)).toMatchObject({ state: 'scheduled' })
+    expect(await runJson('jobs show a', place)).toMatchObject({ state: 'scheduled' })
   })
 
   it('is found by an id with a slash first, and only then as an id in the queue before the slash', async () => {
     const place = await waiting('default/slow/b', 'slow/b')
-    expect(await runJson(['jobs', 'show', 'slow/b'], place)).toMatchObject({ queue: 'default', id: 'slow/b' })
-    expect(await runJson(['jobs', 'delete', 'slow/b'], place)).toEqual({ queue: 'default', deleted: 1 })
-    expect(await runJson(['jobs', 'delete', 'slow/b'], place)).toEqual({ queue: 'slow', deleted: 1 })
+    expect(await runJson('jobs show slow/b', place)).toMatchObject({ queue: 'default', id: 'slow/b' })
+    expect(await runJson('jobs delete slow/b', place)).toEqual({ queue: 'default', deleted: 1 })
+    expect(await runJson('jobs delete slow/b', place)).toEqual({ queue: 'slow', deleted: 1 })
   })
 
   it('is not guessed if several queues have its id', async () => {
     const place = await waiting('default/a', 'slow/a')
-    expect(await run(['jobs', 'cancel', 'a'], place)).toMatchObject({
+    expect(await run('jobs cancel a', place)).toMatchObject({
       code: 2,
       stderr: "millrace: job 'a' is in the queues default, slow: name the one that is meant before the id.\n",
     })
-    expect(await runJson(['jobs', 'cancel', 'slow/a'], place)).toEqual({ queue: 'slow', cancelled: 1 })
-    expect(await runJson(['jobs', 'show', 'default/a'], place)).toMatchObject({ queue: 'default', state: 'scheduled' })
+    expect(await runJson('jobs cancel slow/a', place)).toEqual({ queue: 'slow', cancelled: 1 })
+    expect(await runJson('jobs show default/a', place)).toMatchObject({ queue: 'default', state: 'scheduled' })
   })
 
   it('is found in the morgue, even if another queue has a waiting job with the same id', async () => {
     const place = await waiting('default/a', 'slow/a')
-    expect(await runJson(['jobs', 'bury', 'slow', 'a'], place)).toEqual({ queue: 'slow', buried: 1 })
-    expect(await runJson(['morgue', 'show', 'a'], place)).toMatchObject({ queue: 'slow', state: 'dead' })
-    expect(await runJson(['morgue', 'revive', 'a'], place)).toEqual({ queue: 'slow', revived: 1 })
+    expect(await runJson('jobs bury slow a', place)).toEqual({ queue: 'slow', buried: 1 })
+    expect(await runJson('morgue show a', place)).toMatchObject({ queue: 'slow', state: 'dead' })
+    expect(await runJson('morgue revive a', place)).toEqual({ queue: 'slow', revived: 1 })
   })
 
   it('must be the only one if the command takes one', async () => {
     const place = await waiting('slow/a', 'slow/b')
-    expect(await run(['jobs', 'show', 'slow', 'a', 'b'], place)).toMatchObject({
+    expect(await run('jobs show slow a b', place)).toMatchObject({
       code: 2,
       stderr: "millrace: one job is expected, as [queue] <id>; 'b' is too much.\n",
     })
   })
 
   it('is reported as neither a job nor a queue if it is missing', async () => {
-    expect(await run(['jobs', 'delete', 'film-b'], await waiting())).toMatchObject({
+    expect(await run('jobs delete film-b', await waiting())).toMatchObject({
       code: 1,
       stderr:
         "millrace: 'film-b' is neither a declared queue nor a job that one of them keeps: it ended without a kept result, or never existed; declared are: default, slow.\n",

@@ -9,7 +9,7 @@ const commands = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/
 describe('ordered queues on the command line', () => {
   it('stats shows length, payloads and, on request, the lag of each shard', async () => {
     const cwd = orderedProject()
-    const { stdout } = await run(['stats', '--shards'], { cwd })
+    const { stdout } = await run('stats --shards', { cwd })
     const lines = stdout.split('\n').map((line) => line.trim().split(/ {2,}/))
 
     expect(lines[1]!.slice(0, 9)).toEqual([
@@ -30,7 +30,7 @@ describe('ordered queues on the command line', () => {
       '3',
       '5s',
     ])
-    const { queues, totals } = await runJson<{ queues: object[]; totals: object }>(['stats'], { cwd })
+    const { queues, totals } = await runJson<{ queues: object[]; totals: object }>('stats', { cwd })
     expect(queues[0]).toMatchObject({ length: 2, payloads: 6, shardLagsMs: [0, 0, 0, 5_000] })
     expect(queues[2]).not.toHaveProperty('shardLagsMs')
     expect(totals).toMatchObject({ length: 151, payloads: 155 })
@@ -38,7 +38,7 @@ describe('ordered queues on the command line', () => {
 
   it('jobs show prints payloads from old to new, and marks those that cannot be decoded', async () => {
     const cwd = orderedProject()
-    const { stdout } = await run(['jobs', 'show', 'a'], { cwd })
+    const { stdout } = await run('jobs show a', { cwd })
 
     expect(stdout).toMatch(
       /\nerror {6}payload 3 of 3 \(score 3\.5\) was stored by codec 'msgpack', this mill has codec 'json'\n/,
@@ -47,9 +47,9 @@ describe('ordered queues on the command line', () => {
       /\n\npayloads: 3, old to new\n +score {2}meta {10}input\n +1 +\{"rev":1\}\n +2 {2}\{"by":"Ada"\} {2}\{"rev":2\}\n +3\.5 +\(cannot be decoded\)\n$/,
     )
     expect(stdout).not.toContain('priority')
-    const running = await run(['jobs', 'show', 'orders', 'run'], { cwd })
+    const running = await run('jobs show orders run', { cwd })
     expect(running.stdout).toMatch(/payloads: 1, old to new; 2 more wait for the end of this run\n/)
-    expect(await runJson(['jobs', 'show', 'run'], { cwd })).toMatchObject({
+    expect(await runJson('jobs show run', { cwd })).toMatchObject({
       payloads: [{ input: 1, score: 1 }],
       payloadCount: 1,
       pendingCount: 2,
@@ -71,7 +71,7 @@ describe('ordered queues on the command line', () => {
   })
 
   it('lists show a count of payloads instead of priorities', async () => {
-    const { stdout } = await run(['jobs', 'list', 'orders', '--by', 'id'], { cwd: orderedProject() })
+    const { stdout } = await run('jobs list orders --by id', { cwd: orderedProject() })
 
     expect(stdout).toMatch(/^orders\nid +task +state +attempt +payloads +when +note\n/)
     expect(stdout).toMatch(/\nrun +sync-order +running +1 +1 \+2 +reserved\n/)
@@ -103,7 +103,7 @@ describe('ordered queues on the command line', () => {
   it('ids that could not be changed make the exit code 1; the others are changed', async () => {
     const cwd = orderedProject()
 
-    expect(await run(['jobs', 'bury', 'orders', 'a', 'run', 'nobody', 'a'], { cwd })).toMatchObject({
+    expect(await run('jobs bury orders a run nobody a', { cwd })).toMatchObject({
       code: 1,
       stdout: 'orders: 1 job buried.\n',
       stderr:
@@ -114,12 +114,12 @@ describe('ordered queues on the command line', () => {
   it('a running job can be failed by hand, and one that is not running cannot', async () => {
     const cwd = orderedProject()
 
-    expect(await runJson(['jobs', 'fail', 'orders', 'run', '--last'], { cwd })).toEqual({
+    expect(await runJson('jobs fail orders run --last', { cwd })).toEqual({
       queue: 'orders',
       id: 'run',
       failed: true,
     })
-    expect(await run(['jobs', 'fail', 'orders', 'a'], { cwd })).toMatchObject({
+    expect(await run('jobs fail orders a', { cwd })).toMatchObject({
       code: 1,
       stderr: "millrace: job 'a' does not run in queue 'orders'; nothing was changed.\n",
     })
@@ -128,19 +128,19 @@ describe('ordered queues on the command line', () => {
   it('queues move moves all jobs except the running ones', async () => {
     const cwd = orderedProject()
 
-    expect(await runJson(['queues', 'move', 'old', 'orders'], { cwd })).toEqual({
+    expect(await runJson('queues move old orders', { cwd })).toEqual({
       from: 'old',
       to: 'orders',
       moved: 149,
       left: 1,
     })
-    const { stdout } = await run(['queues', 'move', 'old', 'orders'], { cwd })
+    const { stdout } = await run('queues move old orders', { cwd })
     expect(stdout).toMatch(/^old: 149 jobs moved to orders\.\nold: 1 job left, 1 of them running\. /)
   })
 
   it('queues reshard prints how many jobs it moved, and how to continue if it is interrupted', async () => {
     const cwd = orderedProject()
-    const reshard = new CommandProcess(['queues', 'reshard', 'old', '3'], { cwd })
+    const reshard = new CommandProcess('queues reshard old 3', { cwd })
     await reshard.stdoutMatches(/^old: waits for its running jobs to end; no others are started meanwhile\.\n/)
     reshard.kill('SIGINT')
 
@@ -149,13 +149,13 @@ describe('ordered queues on the command line', () => {
       stderr:
         "millrace: ended by SIGINT: no job of queue 'old' is started until `millrace queues reshard old 3` has been run to its end.\n",
     })
-    expect(await runJson(['queues', 'reshard', 'old', '2'], { cwd })).toEqual({ queue: 'old', shards: 2, moved: 0 })
-    expect(await run(['queues', 'reshard', 'mail', '3'], { cwd })).toMatchObject({ code: 2, stdout: '' })
+    expect(await runJson('queues reshard old 2', { cwd })).toEqual({ queue: 'old', shards: 2, moved: 0 })
+    expect(await run('queues reshard mail 3', { cwd })).toMatchObject({ code: 2, stdout: '' })
   })
 
   it('queues list shows stored values next to declared ones', async () => {
     const cwd = orderedProject()
-    const { stdout } = await run(['queues', 'list'], { cwd })
+    const { stdout } = await run('queues list', { cwd })
 
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toEqual([
       ['queue', 'kind', 'order', 'exclusive', 'shards', 'waiting', 'running', 'workers'],
@@ -164,7 +164,7 @@ describe('ordered queues on the command line', () => {
       ['mail', 'plain', 'fifo', '-', '1', '0', '0', '0', 'not stored yet'],
       [''],
     ])
-    const { queues } = await runJson<{ queues: object[] }>(['queues', 'list'], { cwd })
+    const { queues } = await runJson<{ queues: object[] }>('queues list', { cwd })
     expect(queues[0]).toEqual({
       queue: 'orders',
       kind: 'ordered',
@@ -185,7 +185,7 @@ describe('ordered queues on the command line', () => {
   it('doctor reports a queue whose shards differ from the configuration, and the remedy', async () => {
     const cwd = orderedProject()
 
-    expect(await run(['doctor'], { cwd })).toEqual({
+    expect(await run('doctor', { cwd })).toEqual({
       code: 0,
       signal: null,
       stdout:

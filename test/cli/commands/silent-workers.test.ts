@@ -33,12 +33,12 @@ const files = { 'store.js': storeFile, 'package.json': '{"type":"module"}', 'mil
 describe('a remote worker that has been silent for 30 s', () => {
   it('is not counted by stats, but listed with its last report', async () => {
     const cwd = project(files)
-    const { stdout } = await run(['stats'], { cwd })
+    const { stdout } = await run('stats', { cwd })
 
     expect(stdout.split('\n')[0]).toMatch(
       /· 1 worker, 0 of 20 slots in use, heard (?:now|.*s ago), 2 silent, heard 1m(?: .*)? ago$/,
     )
-    expect(await runJson(['stats'], { cwd })).toMatchObject({
+    expect(await runJson('stats', { cwd })).toMatchObject({
       workers: { count: 1, slots: 20, silent: { count: 2, seenAt: expect.any(String) } },
       queues: [
         { queue: 'mail', serving: 1 },
@@ -49,15 +49,15 @@ describe('a remote worker that has been silent for 30 s', () => {
 
   it('is listed as silent, and serves no queue', async () => {
     const cwd = project(files)
-    const { workers } = await runJson<{ workers: { host: string; process: string }[] }>(['workers'], { cwd })
+    const { workers } = await runJson<{ workers: { host: string; process: string }[] }>('workers', { cwd })
 
     expect(workers.map(({ host, process }) => `${host} ${process}`)).toEqual([
       'gone-1 silent',
       'gone-2 silent',
       'here unknown',
     ])
-    expect((await run(['workers'], { cwd })).stdout).toMatch(/^1 worker, 0 of 20 slots in use\n/)
-    expect(await runJson(['queues', 'list'], { cwd })).toMatchObject({
+    expect((await run('workers', { cwd })).stdout).toMatch(/^1 worker, 0 of 20 slots in use\n/)
+    expect(await runJson('queues list', { cwd })).toMatchObject({
       queues: [
         { queue: 'mail', workers: 1 },
         { queue: 'video', workers: 0 },
@@ -67,7 +67,7 @@ describe('a remote worker that has been silent for 30 s', () => {
 })
 
 it('stats marks a queue with waiting jobs and no worker', async () => {
-  const { stdout } = await run(['stats'], { cwd: project(files) })
+  const { stdout } = await run('stats', { cwd: project(files) })
 
   expect(stdout).toMatch(/^video .* no worker$/m)
   expect(stdout).not.toMatch(/^mail .* no worker$/m)

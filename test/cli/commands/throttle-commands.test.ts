@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { run, runJson } from '../command-in-process.js'
+import { printed, run, runJson } from '../command-in-process.js'
 import { project } from '../project.js'
 
 const hour = 3_600_000
@@ -12,19 +12,14 @@ const lines = (text: string) => text.trimEnd().split('\n')
 describe('millrace queues throttle', () => {
   it('shows the count of each window, who shares it and when the next job may start', async () => {
     const cwd = throttledProject()
-    const { code, stdout, stderr } = await run(['queues', 'throttle', 'mail'], { cwd })
-    expect({ code, stderr, lines: lines(stdout) }).toEqual({
-      code: 0,
-      stderr: '',
-      lines: [
-        'mail · scope api, shared with sms',
-        'limit  window  started',
-        '    3      1h        2',
-        '   20      1d        2',
-        'The next job may start now.',
-      ],
-    })
-    expect(await runJson(['queues', 'throttle', 'sms'], { cwd })).toEqual({
+    expect(await printed('queues throttle mail', { cwd })).toEqual([
+      'mail · scope api, shared with sms',
+      'limit  window  started',
+      '    3      1h        2',
+      '   20      1d        2',
+      'The next job may start now.',
+    ])
+    expect(await runJson('queues throttle sms', { cwd })).toEqual({
       queue: 'sms',
       scope: 'api',
       by: 'queue',
@@ -38,22 +33,20 @@ describe('millrace queues throttle', () => {
 
   it('counts the groups of a throttle by group, and shows a named one', async () => {
     const cwd = throttledProject()
-    const all = await run(['queues', 'throttle', 'crawl'], { cwd })
-    expect(lines(all.stdout)).toEqual([
+    expect(await printed('queues throttle crawl', { cwd })).toEqual([
       'crawl · by group',
       'limit  window  spacing',
       '   10      1m  one each 6.1s, elastic with a buffer of 2',
       '2 groups counted; --group shows one of them.',
     ])
-    const one = await run(['queues', 'throttle', 'crawl', '--group', 'a.example'], { cwd })
-    expect(lines(one.stdout)).toEqual([
+    expect(await printed('queues throttle crawl --group a.example', { cwd })).toEqual([
       'crawl · by group',
       "group 'a.example'",
       'limit  window  started  spacing',
       '   10      1m        1  one each 6.1s, elastic with a buffer of 2',
       expect.stringMatching(/^The next job may start in [56]s\.$/),
     ])
-    expect(await runJson(['queues', 'throttle', 'crawl', '--group', 'new'], { cwd })).toMatchObject({
+    expect(await runJson('queues throttle crawl --group new', { cwd })).toMatchObject({
       group: 'new',
       hits: [0],
       forMs: 0,
@@ -63,18 +56,15 @@ describe('millrace queues throttle', () => {
 
   it('sets other rules for every queue of the scope, and prints the earlier ones', async () => {
     const cwd = throttledProject()
-    const { code, stdout, stderr } = await run(['queues', 'throttle', 'mail', '--set', '3/s', '--set', '300/h'], {
-      cwd,
-    })
-    expect({ code, stderr, lines: lines(stdout) }).toEqual({
-      code: 0,
-      stderr: '',
-      lines: [
-        'mail: 3 in 1s and 300 in 1h; before: 3 in 1h and 20 in 1d.',
-        "It holds for sms too, by the scope 'api'.",
-        'Give the configuration the same rules: a mill with others is refused as throttle-conflict.',
-      ],
-    })
+    expect(
+      await printed('queues throttle mail --set 3/s --set 300/h', {
+        cwd,
+      }),
+    ).toEqual([
+      'mail: 3 in 1s and 300 in 1h; before: 3 in 1h and 20 in 1d.',
+      "It holds for sms too, by the scope 'api'.",
+      'Give the configuration the same rules: a mill with others is refused as throttle-conflict.',
+    ])
     const args = ['queues', 'throttle', 'sms', '--set', '10/60s', '--moderate', '--elastic', '2']
     expect(await runJson(args, { cwd })).toEqual({
       queue: 'sms',
@@ -86,50 +76,43 @@ describe('millrace queues throttle', () => {
 
   it('gives a group its own rate, whatever the configuration says', async () => {
     const args = ['queues', 'throttle', 'crawl', '--group', 'a.example', '--set', '1/10m']
-    const { code, stdout, stderr } = await run(args, { cwd: throttledProject(), env: { DAILY: '30' } })
-    expect({ code, stderr, lines: lines(stdout) }).toEqual({
-      code: 0,
-      stderr: '',
-      lines: [
-        "crawl, group 'a.example': 1 in 10m; before: 10 in 1m, one each 6.1s, elastic with a buffer of 2, like all groups.",
-        'It stays until --set default: no configuration changes it.',
-      ],
-    })
+    expect(await printed(args, { cwd: throttledProject(), env: { DAILY: '30' } })).toEqual([
+      "crawl, group 'a.example': 1 in 10m; before: 10 in 1m, one each 6.1s, elastic with a buffer of 2, like all groups.",
+      'It stays until --set default: no configuration changes it.',
+    ])
   })
 
   it('lists the groups with their own rates, shows one, and ends it', async () => {
     const [cwd, env] = [throttledProject(), { RATED: '1' }]
     const own = { limit: 1, windowMs: 600_000, spreadMs: 1_000, moderate: false }
-    const all = await run(['queues', 'throttle', 'crawl'], { cwd, env })
-    expect(lines(all.stdout).slice(-3)).toEqual([
+    expect((await printed('queues throttle crawl', { cwd, env })).slice(-3)).toEqual([
       '2 groups counted; --group shows one of them.',
       'group         rate of its own',
       'slow.example  1 in 10m',
     ])
-    expect(await runJson(['queues', 'throttle', 'crawl'], { cwd, env })).toMatchObject({
+    expect(await runJson('queues throttle crawl', { cwd, env })).toMatchObject({
       own: { groups: 1, longestMs: 601_000, leastSpreadMs: 1_000 },
       rates: [{ group: 'slow.example', rules: [own] }],
     })
     const group = ['queues', 'throttle', 'crawl', '--group', 'slow.example']
-    expect(lines((await run(group, { cwd, env })).stdout)).toEqual([
+    expect(await printed(group, { cwd, env })).toEqual([
       'crawl · by group',
       "group 'slow.example' · a rate of its own",
       'limit  window  started',
       '    1     10m        0',
       'The next job may start now.',
     ])
-    expect(lines((await run([...group, '--set', 'default'], { cwd, env })).stdout)).toEqual([
+    expect(await printed([...group, '--set', 'default'], { cwd, env })).toEqual([
       "crawl, group 'slow.example': 10 in 1m, one each 6.1s, elastic with a buffer of 2, like all groups; before: 1 in 10m.",
       'The configuration says the rules of all groups.',
     ])
-    const stats = await run(['stats'], { cwd, env })
+    const stats = await run('stats', { cwd, env })
     expect(stats.stdout).toContain('10 in 1m for each group, 2 groups counted, 1 with a rate of its own')
   })
 
   it('shows and sets rules for the whole queue and for each group', async () => {
     const [cwd, env] = [throttledProject(), { BOTH: '1' }]
-    const all = await run(['queues', 'throttle', 'hosts'], { cwd, env })
-    expect(lines(all.stdout)).toEqual([
+    expect(await printed('queues throttle hosts', { cwd, env })).toEqual([
       'hosts',
       'limit  window  started  of',
       '  100      1h        2  all',
@@ -137,8 +120,7 @@ describe('millrace queues throttle', () => {
       'The next job may start now.',
       '2 groups counted; --group shows one of them.',
     ])
-    const one = await run(['queues', 'throttle', 'hosts', '--group', 'a.example'], { cwd, env })
-    expect(lines(one.stdout).slice(1, 5)).toEqual([
+    expect((await printed('queues throttle hosts --group a.example', { cwd, env })).slice(1, 5)).toEqual([
       "group 'a.example'",
       'limit  window  started  of',
       '  100      1h        2  all',
@@ -152,23 +134,23 @@ describe('millrace queues throttle', () => {
     expect(lines((await set('--set', '2/h', '--group', 'x')).stdout)[0]).toBe(
       "hosts, group 'x': 2 in 1h; before: 1 in 2h, like all groups.",
     )
-    const stats = await run(['stats'], { cwd, env })
+    const stats = await run('stats', { cwd, env })
     expect(stats.stdout).toContain('2/100 in 1h, 1 in 2h for each group, 2 groups counted')
   })
 
   it('sets the rules even if configured and stored ones differ, and so does a read-only command', async () => {
     const cwd = throttledProject()
     const env = { DAILY: '30' }
-    const { code, stdout } = await run(['queues', 'throttle', 'mail', '--set', '3/1h,30/1d'], { cwd, env })
+    const { code, stdout } = await run('queues throttle mail --set 3/1h,30/1d', { cwd, env })
     expect({ code, first: lines(stdout)[0] }).toEqual({
       code: 0,
       first: 'mail: 3 in 1h and 30 in 1d; before: 3 in 1h and 20 in 1d.',
     })
-    expect((await run(['stats'], { cwd, env })).code).toBe(0)
+    expect((await run('stats', { cwd, env })).code).toBe(0)
   })
 
   it('says that a queue is not stored yet if the store does not have it', async () => {
-    const { code, stdout, stderr } = await run(['queues', 'throttle', 'plain'], {
+    const { code, stdout, stderr } = await run('queues throttle plain', {
       cwd: throttledProject(),
       env: { DAILY: '30' },
     })
@@ -203,7 +185,7 @@ describe('millrace queues throttle', () => {
 describe('millrace stats', () => {
   it('has a line for each queue with limits: running of allowed, started, and when the next may start', async () => {
     const cwd = throttledProject()
-    const { stdout } = await run(['stats'], { cwd })
+    const { stdout } = await run('stats', { cwd })
     const [, limits] = stdout.split('\n\n')
     expect(lines(limits!)).toEqual([
       'queue    running      next  started',
@@ -213,7 +195,7 @@ describe('millrace stats', () => {
       'video    full 2/2        -  -',
       'tenants  ≤ 1 a group     -  -',
     ])
-    const { queues } = await runJson<{ queues: Record<string, unknown>[] }>(['stats'], { cwd })
+    const { queues } = await runJson<{ queues: Record<string, unknown>[] }>('stats', { cwd })
     const of = (name: string) => queues.find(({ queue }) => queue === name)!
     expect(of('mail')).toMatchObject({ throttle: { hits: [2, 2], queues: ['mail', 'sms'], forMs: 0 } })
     expect(of('video')).toMatchObject({ running: 2, maxRunning: 2 })
@@ -221,14 +203,14 @@ describe('millrace stats', () => {
   })
 
   it('shows that a throttle is silent after the store was restarted', async () => {
-    const { stdout } = await run(['stats'], { cwd: throttledProject(), env: { RESTARTED: '1' } })
+    const { stdout } = await run('stats', { cwd: throttledProject(), env: { RESTARTED: '1' } })
     expect(stdout).toMatch(/\ncrawl +- +silent (?:1m(?: ?1s)?|59s) +10 in 1m for each group/)
   })
 })
 
 describe('millrace doctor', () => {
   it('reports a throttle whose configuration differs from the store', async () => {
-    const { code, stdout } = await run(['doctor'], { cwd: throttledProject(), env: { DAILY: '30' } })
+    const { code, stdout } = await run('doctor', { cwd: throttledProject(), env: { DAILY: '30' } })
     expect(code).toBe(1)
     expect(stdout).toMatch(
       /^error {4}throttle {2}the throttle of queues 'mail', 'sms' is stored as .*--set 3\/1h,30\/1d`\.\n$/,
@@ -237,12 +219,12 @@ describe('millrace doctor', () => {
 
   it('reports a silent throttle, and nothing if all is well', async () => {
     const cwd = throttledProject()
-    const { code, stdout } = await run(['doctor'], { cwd, env: { RESTARTED: '1' } })
+    const { code, stdout } = await run('doctor', { cwd, env: { RESTARTED: '1' } })
     expect(code).toBe(0)
     expect(stdout).toMatch(
       /^warning {2}throttle {2}the throttle of queue 'crawl' is silent for (?:1m(?: ?1s)?|59s): the store was restarted/,
     )
-    expect((await run(['doctor'], { cwd })).stdout).toMatch(/there is nothing that doctor could look at/)
+    expect((await run('doctor', { cwd })).stdout).toMatch(/there is nothing that doctor could look at/)
   })
 })
 

@@ -22,7 +22,7 @@ interface Queues {
 
 /** What waits, runs and serves, by queue. */
 async function use(cwd: string, env = {}): Promise<Record<string, number[]>> {
-  const { queues } = await runJson<Queues>(['queues', 'list'], { cwd, env })
+  const { queues } = await runJson<Queues>('queues list', { cwd, env })
   return Object.fromEntries(queues.map(({ queue, waiting, running, workers }) => [queue, [waiting, running, workers]]))
 }
 
@@ -34,7 +34,7 @@ async function worker(cwd: string, queue: string, slots: number): Promise<number
 
 /** How many workers have been heard of: one has started before its first beat is stored. */
 async function known(cwd: string): Promise<number> {
-  return (await runJson<Workers>(['workers'], { cwd, env: here })).workers.length
+  return (await runJson<Workers>('workers', { cwd, env: here })).workers.length
 }
 
 const here = { MILLRACE_HOST: 'here' }
@@ -52,14 +52,14 @@ console.log(JSON.stringify({ event: 'started' }))
 describe('workers and queues list', { timeout: 60_000 }, () => {
   it('show that nobody serves', async () => {
     const cwd = project()
-    await runJson(['enqueue', 'echo', '1'], { cwd })
-    await runJson(['enqueue', 'echo', '1', '--delay', '1h'], { cwd })
+    await runJson('enqueue echo 1', { cwd })
+    await runJson('enqueue echo 1 --delay 1h', { cwd })
 
     expect(await use(cwd)).toEqual({ default: [2, 0, 0], slow: [0, 0, 0] })
-    expect(await run(['workers'], { cwd })).toMatchObject({ code: 0, stdout: 'no worker lives\n', stderr: '' })
-    expect(await runJson(['workers', 'list'], { cwd })).toEqual({ workers: [] })
-    expect(await runJson(['workers'], { cwd })).toEqual({ workers: [] })
-    expect(await run(['workers', '--queue', 'nowhere'], { cwd })).toMatchObject({ code: 2, stdout: '' })
+    expect(await run('workers', { cwd })).toMatchObject({ code: 0, stdout: 'no worker lives\n', stderr: '' })
+    expect(await runJson('workers list', { cwd })).toEqual({ workers: [] })
+    expect(await runJson('workers', { cwd })).toEqual({ workers: [] })
+    expect(await run('workers --queue nowhere', { cwd })).toMatchObject({ code: 2, stdout: '' })
   })
 
   it('count the workers of each queue, and show where they run and how busy they are', async () => {
@@ -71,7 +71,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     const env = here
     await expect.poll(() => known(cwd), { timeout: 20_000 }).toBe(2)
 
-    const { workers } = await runJson<Workers>(['workers', '--queue', 'default'], { cwd, env })
+    const { workers } = await runJson<Workers>('workers --queue default', { cwd, env })
     expect(workers).toEqual([
       expect.objectContaining({ host: 'here', process: 'alive', queues: ['default', 'slow'], slots: 3 }),
     ])
@@ -79,11 +79,11 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     expect((await use(cwd, env))['slow']![2]).toBe(2)
     expect(workers[0]).toMatchObject({ state: 'running', selector: 'reduced-lottery', version: expect.any(String) })
     expect(workers[0]).toMatchObject({ tasks: expect.any(Number), rssBytes: expect.any(Number) })
-    const { stdout } = await run(['workers'], { cwd, env })
+    const { stdout } = await run('workers', { cwd, env })
     expect(stdout.split('\n')[0]).toMatch(/^2 workers, \d of 5 slots in use$/)
-    const stats = await run(['stats'], { cwd, env })
+    const stats = await run('stats', { cwd, env })
     expect(stats.stdout.split('\n')[0]).toMatch(/ · 2 workers, \d of 5 slots in use, heard (now|\d+(\.\d+)?m?s ago)$/)
-    const { at, workers: all } = await runJson<{ at: string; workers: { seenAt: string } }>(['stats'], { cwd, env })
+    const { at, workers: all } = await runJson<{ at: string; workers: { seenAt: string } }>('stats', { cwd, env })
     expect(Date.parse(at) - Date.parse(all.seenAt)).toBeLessThan(15_000)
     expect(stdout.split('\n').map((line) => line.split(/ {2,}/))).toContainEqual([
       'here',
@@ -110,16 +110,16 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     lone.kill('SIGKILL')
     await lone.end()
 
-    const dead = await runJson<Workers>(['workers'], { cwd, env: here })
+    const dead = await runJson<Workers>('workers', { cwd, env: here })
     expect(dead.workers).toEqual([expect.objectContaining({ pid: lone.pid, process: 'dead' })])
     expect((await use(cwd, here))['slow']).toEqual([0, 0, 0])
-    expect(await runJson(['stats'], { cwd, env: here })).toMatchObject({ workers: { count: 0, slots: 0, running: 0 } })
-    expect((await run(['workers'], { cwd, env: here })).stdout).toMatch(/^no worker lives\nhost .*\nhere .* dead /)
+    expect(await runJson('stats', { cwd, env: here })).toMatchObject({ workers: { count: 0, slots: 0, running: 0 } })
+    expect((await run('workers', { cwd, env: here })).stdout).toMatch(/^no worker lives\nhost .*\nhere .* dead /)
 
-    const unknown = await runJson<Workers>(['workers'], { cwd, env: elsewhere })
+    const unknown = await runJson<Workers>('workers', { cwd, env: elsewhere })
     expect(unknown.workers).toEqual([expect.objectContaining({ process: 'unknown', seenAt: expect.any(String) })])
     expect((await use(cwd, elsewhere))['slow']).toEqual([0, 0, 1])
-    expect((await run(['workers'], { cwd, env: elsewhere })).stdout).toMatch(/\nhere .* unknown .* (now|\d+m?s ago) /)
+    expect((await run('workers', { cwd, env: elsewhere })).stdout).toMatch(/\nhere .* unknown .* (now|\d+m?s ago) /)
   })
 })
 
@@ -140,12 +140,12 @@ describe('signals to workers', { timeout: 60_000 }, () => {
   /** The id of the one worker that lives. */
   async function idOf(cwd: string): Promise<string> {
     await expect.poll(() => known(cwd), { timeout: 20_000 }).toBe(1)
-    return (await runJson<Workers>(['workers'], { cwd, env: here })).workers[0]!.id
+    return (await runJson<Workers>('workers', { cwd, env: here })).workers[0]!.id
   }
 
   it('replace the worker on recycle, and not on stop', async () => {
     const cwd = project()
-    const command = new CommandProcess(['work', '--json'], { cwd, env: here })
+    const command = new CommandProcess('work --json', { cwd, env: here })
     const [first] = await command.events('worker.started')
     expect(await runJson<object>(['workers', 'recycle', await idOf(cwd)], { cwd, env: here })).toMatchObject({
       signal: 'recycle',
@@ -158,7 +158,7 @@ describe('signals to workers', { timeout: 60_000 }, () => {
     const { code, stdout, stderr } = await command.end()
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).not.toMatch(/process\.exited/)
-    expect(await runJson(['workers'], { cwd, env: here })).toEqual({ workers: [] })
+    expect(await runJson('workers', { cwd, env: here })).toEqual({ workers: [] })
   })
 
   it('stop an unsupervised worker in either case', async () => {
@@ -174,7 +174,7 @@ describe('signals to workers', { timeout: 60_000 }, () => {
 
   it('are refused if there is no such worker', async () => {
     const cwd = project()
-    expect(await run(['workers', 'stop', 'nobody'], { cwd })).toMatchObject({
+    expect(await run('workers stop nobody', { cwd })).toMatchObject({
       code: 1,
       stderr: expect.stringContaining("there is no worker 'nobody'; `millrace workers list` shows the live ones."),
     })

@@ -138,7 +138,7 @@ describe('a wrong command line', () => {
 /** Without its file, a store holds nothing. */
 async function storedJobs(cwd: string): Promise<number> {
   if (!existsSync(join(cwd, 'jobs.db'))) return 0
-  const { stdout } = await run(['stats', '--json'], { cwd })
+  const { stdout } = await run('stats --json', { cwd })
   const { ready, scheduled, running, dead } = (JSON.parse(stdout) as { totals: Record<string, number> }).totals
   return ready! + scheduled! + running! + dead!
 }

@@ -29,7 +29,7 @@ function kaleProject(settings: string | Uint8Array): string {
 
 /** The configuration and the notes, with what other settings need around them. */
 async function imported(settings: string): Promise<Imported> {
-  return runJson<Imported>(['import', 'kale', 'settings.py', '--out', '-'], { cwd: kaleProject(settings) })
+  return runJson<Imported>('import kale settings.py --out -', { cwd: kaleProject(settings) })
 }
 
 /** The options of the configuration as it is loaded, seen through a package of the same name that returns them. */
@@ -48,7 +48,7 @@ const noteOf = ({ notes }: Imported, setting: string) =>
 describe("the settings of Kale's README", () => {
   it('become a configuration that loads, and every line is reported', async () => {
     const cwd = kaleProject(readmeSettings)
-    const { code, stdout, stderr } = await run(['import', 'kale', 'settings.py'], { cwd })
+    const { code, stdout, stderr } = await run('import kale settings.py', { cwd })
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(/\n *21 +taken +MESSAGE_QUEUE_PROXY_HOST +`store`\n/)
     expect(stdout).toMatch(/\n *23 +left +AWS_SECRET_ACCESS_KEY +is not copied: /)
@@ -67,7 +67,7 @@ describe("the settings of Kale's README", () => {
       store: 'sqs://us-west-2?endpoint=http://sqs.example:9324',
     })
     // Of which nothing listens: that the store is asked means that all was loaded.
-    const doctor = await run(['doctor', '--json'], { cwd, env: { MESSAGE_QUEUE_PROXY_HOST: '127.0.0.1' } })
+    const doctor = await run('doctor --json', { cwd, env: { MESSAGE_QUEUE_PROXY_HOST: '127.0.0.1' } })
     expect(doctor.stderr + doctor.stdout).not.toMatch(/is not valid/)
     expect(doctor.stderr + doctor.stdout).toContain('sqs://us-west-2?endpoint=http://127.0.0.1:9324')
   }, 30_000)
@@ -81,19 +81,19 @@ describe("the settings of Kale's README", () => {
   it('do not overwrite an existing file unless --force is given', async () => {
     const cwd = kaleProject(readmeSettings)
     writeFileSync(join(cwd, 'millrace.config.ts'), 'mine')
-    expect(await run(['import', 'kale', 'settings.py'], { cwd })).toEqual({
+    expect(await run('import kale settings.py', { cwd })).toEqual({
       code: 2,
       signal: null,
       stdout: '',
       stderr: "millrace: 'millrace.config.ts' is there already: --force overwrites it, and --out names another file.\n",
     })
     expect(readFileSync(join(cwd, 'millrace.config.ts'), 'utf8')).toBe('mine')
-    expect(await run(['import', 'kale', 'settings.py', '--force'], { cwd })).toMatchObject({ code: 0 })
+    expect(await run('import kale settings.py --force', { cwd })).toMatchObject({ code: 0 })
     expect(readFileSync(join(cwd, 'millrace.config.ts'), 'utf8')).toContain('us-west-2')
   })
 
   it('are printed to stdout, and the report to stderr', async () => {
-    const { stdout, stderr } = await run(['import', 'kale', 'settings.py', '--out', '-'], {
+    const { stdout, stderr } = await run('import kale settings.py --out -', {
       cwd: kaleProject(readmeSettings),
     })
     expect(await loadedOptions(stdout)).toMatchObject({ namespace: '' })
@@ -186,7 +186,7 @@ describe('a setting', () => {
     ['PASSWORD', "f'{wJalrXUt/K7MDENG}'"],
   ])('that is a secret is never copied or shown, whether it was understood or not: %s = %s', async (name, value) => {
     const cwd = kaleProject(`QUEUE_CONFIG = 'queue_config.yaml'\n${name} = ${value}\nuse("AKIAIOSFODNN7", k=1)\n`)
-    const { code, stdout, stderr } = await run(['import', 'kale', 'settings.py', '--out', '-'], { cwd })
+    const { code, stdout, stderr } = await run('import kale settings.py --out -', { cwd })
     expect(code).toBe(0)
     expect(stdout + stderr).not.toMatch(/wJalr|AKIAIOSFODNN7/)
     expect(stderr).toContain(name)
@@ -227,7 +227,7 @@ describe('an unusable settings file', () => {
     ['is of something else', Buffer.from('a: 1\n- b\n'), /names no setting of Kale/],
   ])('is refused with exit code 2, and nothing is written: a file that %s', async (_, bytes, said) => {
     const cwd = kaleProject(bytes)
-    const { code, stdout, stderr } = await run(['import', 'kale', 'settings.py'], { cwd })
+    const { code, stdout, stderr } = await run('import kale settings.py', { cwd })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(said)
     expect(() => readFileSync(join(cwd, 'millrace.config.ts'))).toThrow(/ENOENT/)

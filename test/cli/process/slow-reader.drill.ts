@@ -87,9 +87,9 @@ it('each command that prints JSON is covered here', () => {
 
 it.each(Object.keys(rests))('%s gives a slow reader its whole output', async (name) => {
   const cwd = project({ ...projectFiles, 'millrace.config.js': config })
-  await run(['enqueue', 'echo', '1', '--id', 'known', '--delay', '1h'], { cwd })
-  await run(['enqueue', 'echo', '1', '--id', 'dead'], { cwd })
-  await run(['jobs', 'bury', 'default', 'dead'], { cwd })
+  await run('enqueue echo 1 --id known --delay 1h', { cwd })
+  await run('enqueue echo 1 --id dead', { cwd })
+  await run('jobs bury default dead', { cwd })
   const [command = '', ...behind] = [...name.split(' '), ...rests[name]!]
   const at = behind.indexOf('--')
   const args = at < 0 ? [command, ...behind, '--json'] : [command, ...behind.toSpliced(at, 0, '--json')]

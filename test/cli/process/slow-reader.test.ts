@@ -11,7 +11,7 @@ import { readSlowly } from './slow-reader.js'
 it('a slow reader gets the whole of a long list', async () => {
   const cwd = project()
   const lines = Array.from({ length: 150 }, (_, n) => JSON.stringify({ n, text: 'x'.repeat(1_000) })).join('\n')
-  await run(['enqueue', 'echo', '-'], { cwd, input: lines })
+  await run('enqueue echo -', { cwd, input: lines })
 
   const { code, stdout } = await readSlowly(['jobs', 'list', '--limit', '150', '--json'], cwd)
 

@@ -108,7 +108,7 @@ describe('the health server', { timeout: 30_000 }, () => {
 
 describe('millrace work --health-port', () => {
   it('answers 200 while jobs are claimed, 503 while the process is stopped, and 200 again', async () => {
-    const command = new CommandProcess(['work', '--json', '--health-port', '0', '--grace', '1s'], { cwd: project() })
+    const command = new CommandProcess('work --json --health-port 0 --grace 1s', { cwd: project() })
     const [{ url } = {}] = await command.events('health.started')
     const health = () => fetch(url as string)
     expect((await health()).status).toBe(503)
@@ -134,7 +134,7 @@ describe('millrace work --health-port', () => {
     const cwd = project()
     const gate = join(cwd, 'gate')
     await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
-    const command = new CommandProcess(['work', '--json', '--health-port', '0', '--grace', '5s'], { cwd })
+    const command = new CommandProcess('work --json --health-port 0 --grace 5s', { cwd })
     const [{ url } = {}] = await command.events('health.started')
     await command.events('processes.started')
     const asked = async (path: string, method: string) => {

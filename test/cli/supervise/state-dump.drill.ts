@@ -14,7 +14,7 @@ describe('the state dump', () => {
       const cwd = project()
       const gate = join(cwd, 'gate')
       await runJson(['enqueue', 'hold', JSON.stringify(gate), '--id', evil], { cwd })
-      const command = new CommandProcess(['work', '--processes', '2', '--grace', '1s'], { cwd })
+      const command = new CommandProcess('work --processes 2 --grace 1s', { cwd })
       const [, pids] = await command.stdoutMatches(/supervises 2 processes: (.*)\n/)
       const [first, second] = pids!.split(', ')
       await command.stdoutMatches(/test\.running/)
@@ -36,7 +36,7 @@ describe('the state dump', () => {
   )
 
   it('shows a single process on the same signal', async () => {
-    const command = new CommandProcess(['work', '--json', '--grace', '1s'], { cwd: project() })
+    const command = new CommandProcess('work --json --grace 1s', { cwd: project() })
     const [{ pids } = {}] = await command.events('processes.started')
     const [pid] = pids as [number]
     process.kill(pid, 'SIGUSR2')
@@ -47,8 +47,8 @@ describe('the state dump', () => {
 
   it('shows the last report of a process with a blocked event loop, and how long it has been silent', async () => {
     const cwd = project()
-    await runJson(['enqueue', 'spin', '{"afterMs":1500,"forMs":60000}', '--id', 'turns'], { cwd })
-    const command = new CommandProcess(['work', '--json', '--processes', '2', '--grace', '1s'], { cwd })
+    await runJson('enqueue spin {"afterMs":1500,"forMs":60000} --id turns', { cwd })
+    const command = new CommandProcess('work --json --processes 2 --grace 1s', { cwd })
     const [{ pid: blocked } = {}] = await command.events('test.spinning')
     const [{ pids } = {}] = await command.events('processes.started')
     const free = (pids as number[]).find((pid) => pid !== blocked)
@@ -74,7 +74,7 @@ describe('the state dump', () => {
   it('says the same in text form', async () => {
     const cwd = project()
     await runJson(['enqueue', 'spin', '{"afterMs":1500,"forMs":60000}', '--id', evil], { cwd })
-    const command = new CommandProcess(['work', '--grace', '1s'], { cwd })
+    const command = new CommandProcess('work --grace 1s', { cwd })
     await command.stdoutMatches(/test\.spinning/)
     command.kill('SIGTTIN')
     await command.stderrMatches(

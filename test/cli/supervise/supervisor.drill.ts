@@ -31,7 +31,7 @@ describe('a worker process that dies', () => {
   }, async () => {
     const cwd = project()
     const { command } = await working(cwd)
-    await runJson(['enqueue', 'abort', 'null', '--id', 'pill'], { cwd })
+    await runJson('enqueue abort null --id pill', { cwd })
 
     // In company first, and then alone until it is buried.
     const exited = await command.events('process.exited', 4)
@@ -48,7 +48,7 @@ describe('a worker process that dies', () => {
     await runJson(['enqueue', 'hold', JSON.stringify(gate), '--id', 'held'], { cwd })
     const { command, pids } = await working(cwd)
     await command.events('test.running')
-    await runJson(['enqueue', 'stray', 'null'], { cwd })
+    await runJson('enqueue stray null', { cwd })
     expect(await command.events('worker.failed')).toMatchObject([{ pid: pids[0], error: 'stray after 50 ms' }])
     await command.stderrMatches(/stray after 100 ms/)
     writeFileSync(gate, '')
@@ -73,10 +73,10 @@ describe('a worker process that recycles', () => {
     await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
     const { command, pids } = await working(cwd, ['--max-jobs', '2'])
     await command.events('test.running')
-    await runJson(['enqueue', 'echo', '1'], { cwd })
+    await runJson('enqueue echo 1', { cwd })
     expect(await command.events('worker.recycling')).toMatchObject([{ pid: pids[0], reason: 'max-jobs' }])
     const successor = pidsOf(await command.events('worker.started', 2))[1]
-    await runJson(['enqueue', 'echo', '2'], { cwd })
+    await runJson('enqueue echo 2', { cwd })
     // The first still holds its job, and its successor works.
     expect(pidsOf(await command.events('test.running', 3))).toEqual([pids[0], pids[0], successor])
     writeFileSync(gate, '')
@@ -116,7 +116,7 @@ describe('the start of millrace work', () => {
       ...projectFiles,
       'slow.mjs': `console.log('{"event":"test.loading"}')\nawait new Promise((resolve) => setTimeout(resolve, 60_000))`,
     })
-    const command = new CommandProcess(['work', 'slow.mjs', '--json'], { cwd })
+    const command = new CommandProcess('work slow.mjs --json', { cwd })
     await command.events('test.loading')
     command.kill('SIGTERM')
     expect(await command.end()).toMatchObject({ code: 0, stderr: '' })
@@ -127,7 +127,7 @@ describe('a worker process that hangs', () => {
   it('because its event loop is blocked is killed two seconds after maxBlock, and replaced', async () => {
     const cwd = project()
     const { command, pids } = await working(cwd, ['--max-block', '1s'])
-    await runJson(['enqueue', 'spin', '{"afterMs":0,"forMs":60000}'], { cwd })
+    await runJson('enqueue spin {"afterMs":0,"forMs":60000}', { cwd })
     expect(await command.events('process.killed')).toMatchObject([
       {
         child: pids[0],
@@ -143,7 +143,7 @@ describe('a worker process that hangs', () => {
   it('beyond its grace is killed, and the command exits with 1 within grace and two seconds', async () => {
     const cwd = project()
     const { command, pids } = await working(cwd, ['--grace', '300ms'])
-    await runJson(['enqueue', 'spin', '{"afterMs":0,"forMs":60000}'], { cwd })
+    await runJson('enqueue spin {"afterMs":0,"forMs":60000}', { cwd })
     await command.events('test.spinning')
     const toldAt = performance.now()
     command.kill('SIGTERM')
@@ -184,7 +184,7 @@ describe('a stop while another process holds the lock of the store', () => {
     expect(code).toBe(1)
     db.exec('ROLLBACK')
     db.close()
-    const { totals } = await runJson<{ totals: object }>(['stats'], { cwd })
+    const { totals } = await runJson<{ totals: object }>('stats', { cwd })
     expect(totals).toMatchObject({ ready: 0, running: 1, processed: 0 })
   })
 })
@@ -193,9 +193,9 @@ describe('a handler that writes to the channel of the supervisor', () => {
   it('ends no process: jobs run, the state is shown, and a stop exits with 0', async () => {
     const cwd = project({ ...projectFiles, 'tasks.js': tasksFile + meddlingTask, 'millrace.config.js': meddlingConfig })
     const { command, pids } = await working(cwd)
-    await runJson(['enqueue', 'meddle', 'null'], { cwd })
+    await runJson('enqueue meddle null', { cwd })
     const [meddled] = await command.events('test.meddled')
-    await runJson(['enqueue', 'echo', 'null'], { cwd })
+    await runJson('enqueue echo null', { cwd })
     await command.events('test.running')
     command.kill('SIGUSR2')
     const [dumped] = await command.events('state.dumped')
@@ -233,7 +233,7 @@ describe('the command line of a worker process', () => {
 
   it('is hidden from help', async () => {
     const cwd = project({})
-    expect((await run(['--help'], { cwd })).stdout).not.toMatch(/work-process/)
+    expect((await run('--help', { cwd })).stdout).not.toMatch(/work-process/)
     expect(existsSync(join(cwd, '.millrace'))).toBe(false)
   })
 })

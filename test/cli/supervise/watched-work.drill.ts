@@ -13,7 +13,7 @@ describe('millrace work --watch', () => {
     const cwd = project({ ...projectFiles, 'say.js': 'export const word = 1\n' })
     const tasks = join(cwd, 'tasks.js')
     const before = readFileSync(tasks, 'utf8')
-    const command = new CommandProcess(['work', '--watch', '--json', '--grace', '1s'], { cwd })
+    const command = new CommandProcess('work --watch --json --grace 1s', { cwd })
     await command.events('processes.started')
     await runJson(['enqueue', 'hold', JSON.stringify(join(cwd, 'held')), '--id', 'long'], { cwd })
     await command.events('test.running')
@@ -23,7 +23,7 @@ describe('millrace work --watch', () => {
     await command.events('processes.started', 2)
     // Put back, uncounted, and begun again by the new process.
     await command.events('test.running', 2)
-    expect(await runJson(['jobs', 'show', 'slow', 'long'], { cwd })).toMatchObject({
+    expect(await runJson('jobs show slow long', { cwd })).toMatchObject({
       attempt: 1,
       crashes: 0,
     })
@@ -43,7 +43,7 @@ describe('millrace work --watch', () => {
 
   it('exits with the code of the mistake if it is stopped while it waits', { timeout: 30_000 }, async () => {
     const cwd = project({ ...projectFiles, 'tasks.js': 'export default 1' })
-    const command = new CommandProcess(['work', '--watch', '--json'], { cwd })
+    const command = new CommandProcess('work --watch --json', { cwd })
     await command.events('work.waiting')
     command.kill('SIGINT')
     expect((await command.end()).code).toBe(2)

@@ -32,7 +32,7 @@ describe('millrace work', () => {
       release()
       expect(await worker.end()).toMatchObject({ code: 0, signal: null, stderr: '' })
       expect(await worker.events('worker.stopped')).toMatchObject([{ completed: 1, failed: 0 }])
-      expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
+      expect((await runJson<Stats>('stats', { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
     },
   )
 
@@ -51,7 +51,7 @@ describe('millrace work', () => {
   it('prints failed and buried jobs, as JSON and as text', async () => {
     const cwd = project()
     await runJson(['enqueue', 'fail', '"no such luck"', '--id', 'bad'], { cwd })
-    const worker = new CommandProcess(['work', '--json'], { cwd })
+    const worker = new CommandProcess('work --json', { cwd })
     const [started] = await worker.events('worker.started')
     expect(started).toMatchObject({
       store: 'sqlite:jobs.db',
@@ -62,8 +62,8 @@ describe('millrace work', () => {
     expect(await worker.events('job.buried')).toMatchObject([{ id: 'bad', queue: 'default', reason: 'no-retries' }])
     worker.kill('SIGTERM')
     await worker.end()
-    await runJson(['morgue', 'revive', 'default', 'bad'], { cwd })
-    const human = new CommandProcess(['work'], { cwd })
+    await runJson('morgue revive default bad', { cwd })
+    const human = new CommandProcess('work', { cwd })
     await human.stdoutMatches(/buried default/)
     human.kill('SIGTERM')
     const { code, stdout } = await human.end()
@@ -76,7 +76,7 @@ describe('millrace work', () => {
   it('runs the tasks of a module without a configuration, on the store of the environment', async () => {
     const cwd = project({ 'tasks.ts': tasksFile })
     const env = { MILLRACE_STORE: 'sqlite:elsewhere.db' }
-    const worker = new CommandProcess(['work', 'tasks.ts', '--queues', 'slow', '--json'], { cwd, env })
+    const worker = new CommandProcess('work tasks.ts --queues slow --json', { cwd, env })
     expect(await worker.events('worker.started')).toMatchObject([
       { store: 'sqlite:elsewhere.db', queues: { slow: 10 } },
     ])
@@ -96,7 +96,7 @@ describe('millrace work', () => {
       /no task of .*millrace\.config\.ts has a handler: .* or name the module that attaches them/,
     )
     await runProcessJson(['enqueue', 'twice', '21', '--id', 'answer'], { cwd })
-    const worker = new CommandProcess(['work', 'handlers.ts', '--json'], { cwd })
+    const worker = new CommandProcess('work handlers.ts --json', { cwd })
     await worker.events('test.running')
     worker.kill('SIGTERM')
     const { code, stderr } = await worker.end()
@@ -119,7 +119,7 @@ export const open = () => new Broken()`,
 const store = { module: import.meta.dirname + '/store.mjs', export: 'open' }
 export default millrace({ store, tasks: [defineTask({ name: 't', run: async () => 1 })] })`,
     })
-    const worker = new CommandProcess(['work', '--json'], { cwd })
+    const worker = new CommandProcess('work --json', { cwd })
     const [first, second] = await worker.events('process.relieved', 2)
     expect(first).toMatchObject({ restartMs: 0 })
     expect(second!['restartMs']).toBeGreaterThanOrEqual(125)
@@ -135,7 +135,7 @@ export default millrace({ store, tasks: [defineTask({ name: 't', run: async () =
     worker.kill('SIGTERM')
     release()
     expect(await worker.end()).toMatchObject({ code: 0, signal: null, stderr: '' })
-    expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
+    expect((await runJson<Stats>('stats', { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
   })
 
   it('exits with 1 if it cannot open the store, and only one process reports it', async () => {
@@ -189,7 +189,7 @@ describe('millrace work --processes', () => {
     release()
     // The children hold the output open: it ends when the last of them has.
     expect(await worker.end()).toMatchObject({ signal: 'SIGKILL' })
-    expect((await runJson<Stats>(['stats'], { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
+    expect((await runJson<Stats>('stats', { cwd })).totals).toMatchObject({ processed: 1, running: 0 })
   })
 
   it.each([
@@ -211,10 +211,10 @@ describe('millrace work --processes', () => {
 
   it('goes on after the script that started it in the background has ended', async () => {
     const cwd = project({ ...projectFiles, ...scripts })
-    const shell = new CommandProcess(['run', 'background', '--silent'], { cwd, script: npmScript })
+    const shell = new CommandProcess('run background --silent', { cwd, script: npmScript })
     const [started] = await shell.events('processes.started')
     if (shell.child.exitCode === null) await once(shell.child, 'exit')
-    await run(['enqueue', 'echo', '1'], { cwd })
+    await run('enqueue echo 1', { cwd })
     await shell.events('test.running')
     process.kill(Number(started!['pid']), 'SIGTERM')
     await shell.end()

@@ -39,7 +39,7 @@ function blockedProject() {
   const queues = { long: { lease: '3s' } } as const
   const mill = millrace({ store: `sqlite:${join(folder, 'jobs.db')}`, queues, tasks: [short, long] })
   onTestFinished(() => mill.close())
-  return { mill, work: new CommandProcess(['work', '--json'], { cwd: folder }) }
+  return { mill, work: new CommandProcess('work --json', { cwd: folder }) }
 }
 
 /** Its supervisor starts another at once, which adopts what runs. */

@@ -54,7 +54,7 @@ interface Held {
 
 it('a worker of isolated jobs holds no more after 40 of them than after 10, and leaves no zombie', async () => {
   const cwd = project({ 'package.json': '{"type":"module"}', 'blank.js': blankFile, 'program.js': program })
-  const worker = new CommandProcess(['4'], { cwd, script: 'program.js' })
+  const worker = new CommandProcess('4', { cwd, script: 'program.js' })
   const after = async (jobs: number) => (await worker.events('test.holds', jobs / 10)).at(-1) as unknown as Held
   const few = await after(10)
   for (const jobs of [20, 30]) await after(jobs)

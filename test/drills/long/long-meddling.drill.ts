@@ -61,7 +61,7 @@ describe('a worker whose isolated job writes into their channel', { timeout: 120
       const folder = project(files)
       const mill = millrace({ store: `sqlite:${join(folder, 'jobs.db')}`, tasks: [meddle] })
       onTestFinished(() => mill.close())
-      const work = new CommandProcess(['work', '--json', '--concurrency', '1'], { cwd: folder })
+      const work = new CommandProcess('work --json --concurrency 1', { cwd: folder })
       const jobs = await mill.enqueueMany(
         meddle,
         shared.map((fd) => ({ fd, how })),

@@ -46,25 +46,25 @@ describe.runIf(sqliteTraits.ordered)('two operators in separate processes at onc
     const counts = await Promise.all([1, 2].map(() => runProcessJson<Record<string, number>>(args, { cwd })))
 
     expect(counts[0]![done]! + counts[1]![done]!).toBe(2_500)
-    expect((await runJson<{ totals: object }>(['stats'], { cwd })).totals).toMatchObject({ length: 0, payloads: 0 })
+    expect((await runJson<{ totals: object }>('stats', { cwd })).totals).toMatchObject({ length: 0, payloads: 0 })
   })
 
   it('reshard loses nothing if both interrupt it and continue it', async () => {
     const { cwd, store } = await seeded(500)
     const { claims } = await store.claim([{ queue: 'orders', limit: 1 }], { worker: 'w', leaseMs: 600_000 })
-    const first = new CommandProcess(['queues', 'reshard', 'orders', '7'], { cwd })
+    const first = new CommandProcess('queues reshard orders 7', { cwd })
     await first.stdoutMatches(/waits for its running jobs/)
     first.kill('SIGTERM')
     expect(await first.end()).toMatchObject({
       code: 1,
       stderr: expect.stringContaining('`millrace queues reshard orders 7`'),
     })
-    expect(await run(['queues', 'reshard', 'orders', '9'], { cwd })).toMatchObject({
+    expect(await run('queues reshard orders 9', { cwd })).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('run `millrace queues reshard orders 7` to its end first'),
     })
 
-    const both = [1, 2].map(() => new CommandProcess(['queues', 'reshard', 'orders', '7'], { cwd }))
+    const both = [1, 2].map(() => new CommandProcess('queues reshard orders 7', { cwd }))
     await Promise.all(both.map((one) => one.stdoutMatches(/waits for its running jobs/)))
     await store.settle([{ queue: 'orders', id: claims[0]!.id, fence: claims[0]!.fence, kind: 'complete' }])
     for (const one of both) expect(await one.end()).toMatchObject({ code: 0, stderr: '' })
@@ -76,14 +76,14 @@ describe.runIf(sqliteTraits.ordered)('two operators in separate processes at onc
     const { cwd } = await seeded(10)
     const env = { SHARDS: '6' }
 
-    expect((await run(['doctor'], { cwd, env })).stdout).toMatch(
+    expect((await run('doctor', { cwd, env })).stdout).toMatch(
       /^warning +shards +queue 'orders' has 4 shards, but 6 are/m,
     )
-    expect((await run(['queues', 'reshard', 'orders', '6'], { cwd, env })).stdout).toMatch(
+    expect((await run('queues reshard orders 6', { cwd, env })).stdout).toMatch(
       /^orders: has 6 shards; \d+ jobs? moved\.\n$/,
     )
-    const { findings } = (await runJson(['doctor'], { cwd, env })) as { findings: { what: string }[] }
+    const { findings } = (await runJson('doctor', { cwd, env })) as { findings: { what: string }[] }
     expect(findings.filter(({ what }) => what === 'shards')).toEqual([])
-    expect(await runJson(['queues', 'move', 'orders', 'old'], { cwd, env })).toMatchObject({ moved: 10, left: 0 })
+    expect(await runJson('queues move orders old', { cwd, env })).toMatchObject({ moved: 10, left: 0 })
   })
 })

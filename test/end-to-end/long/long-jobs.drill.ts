@@ -146,7 +146,7 @@ describe('an isolated job whose worker is killed', longest, () => {
     writeFileSync(of.file('hold'), '')
     writeFileSync(of.file('hold.cjs'), heldBack)
     const env = { ...of.env, NODE_OPTIONS: `--require ${of.file('hold.cjs')}` }
-    const command = new CommandProcess(['work', '--json'], { cwd: of.folder, env })
+    const command = new CommandProcess('work --json', { cwd: of.folder, env })
     const job = await of.mill.enqueue(wait, of.file('go'))
     const { pid, startedAt } = await recordThat(of, job.id, (it) => it.pid !== undefined)
     expect(startedAt).toBeUndefined()
