@@ -353,12 +353,13 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    */
   throttledQueue<Item = unknown>(name: string, options: ThrottledQueueOptions = {}): ThrottledQueue<Item> {
     this.#connection.refuseClosed()
-    const made: ThrottledQueue<Item> = new ThrottledQueue<Item>(itemQueueOf(name, options, this.queues.get(name)), {
-      ...this.#clientParts,
-      surroundings: this.#surroundings,
-      closed: () => this.#throttledQueues.delete(made),
-      open: (queue) => this.#connection.openOne(queue),
-    })
+    const made: ThrottledQueue<Item> = new ThrottledQueue<Item>(
+      itemQueueOf(name, options, this.queues.get(name)),
+      this.#surroundings,
+      this.#clientParts,
+      (queue) => this.#connection.openOne(queue),
+      () => this.#throttledQueues.delete(made),
+    )
     this.#throttledQueues.add(made)
     return made
   }

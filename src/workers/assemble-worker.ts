@@ -182,7 +182,7 @@ export function assembleWorker(
       foreign.putAside(claim, reason),
     ),
     executor: (report) => new Executor(surroundings, parts.middleware, report),
-    processes: processes && ((report) => new ProcessPool({ ...shared, affinity, store, source: processes, report })),
+    processes: processes && ((report) => new ProcessPool(surroundings, registry, store, affinity, processes, report)),
   })
   const adoption =
     processes &&

@@ -25,14 +25,8 @@ import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
 import { type PoppedJob, Pops } from './pops.js'
 
-/** @internal */
-interface ThrottledQueueParts extends Omit<ClientParts, 'sender'> {
-  readonly surroundings: Surroundings
-  /** Called when the queue was closed: nobody need close it again. */
-  readonly closed: () => void
-  /** Opens the queue, and resolves with its stored settings. */
-  readonly open: (queue: ItemQueue['queue']) => Promise<{ readonly store: Store; readonly stored: StoredQueue }>
-}
+/** Opens the queue, and resolves with its stored settings. */
+type OpenQueue = (queue: ItemQueue['queue']) => Promise<{ readonly store: Store; readonly stored: StoredQueue }>
 
 /** The task name of items in records. */
 const itemTask = 'item'
@@ -45,8 +39,9 @@ const itemTask = 'item'
  */
 export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   readonly name: string
-  readonly #parts: ThrottledQueueParts
   readonly #item: ItemQueue
+  readonly #openQueue: OpenQueue
+  readonly #onClose: () => void
   readonly #task
   readonly #client: Client
   readonly #pops: Pops
@@ -54,18 +49,27 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   #limits: readonly ThrottleRule[] = []
   #closed = false
 
-  /** @internal */
-  constructor(item: ItemQueue, parts: ThrottledQueueParts) {
+  /**
+   * `onClose` is called when it was closed: nobody need close it again.
+   * @internal
+   */
+  constructor(
+    item: ItemQueue,
+    surroundings: Surroundings,
+    client: Omit<ClientParts, 'sender'>,
+    openQueue: OpenQueue,
+    onClose: () => void,
+  ) {
     this.name = item.queue.name
     this.#item = item
-    this.#parts = parts
+    this.#openQueue = openQueue
+    this.#onClose = onClose
     // It never runs, so no lease is too short for it.
     this.#task = defineTask({ name: itemTask, queue: this.name, timeLimit: 1 })
     const registry = new Registry([this.#task], [item.queue])
-    const { surroundings } = parts
     this.#client = new Client({
-      ...parts,
-      rules: async () => ({ ...(await parts.rules()), registry }),
+      ...client,
+      rules: async () => ({ ...(await client.rules()), registry }),
       sender: new Sender(this.#connect, () => surroundings.clock.mono()),
     })
     const worker = `pop-${surroundings.newId()}`
@@ -137,7 +141,7 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   async close(): Promise<void> {
     this.#closed = true
     await this.#pops.idle()
-    this.#parts.closed()
+    this.#onClose()
   }
 
   /** The same as `close`, for `await using`. */
@@ -157,7 +161,7 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   }
 
   async #open(): Promise<Store> {
-    const { store, stored } = await this.#parts.open(this.#item.queue)
+    const { store, stored } = await this.#openQueue(this.#item.queue)
     if (stored.throttle === undefined)
       throw new InvalidArgumentError(
         `queue '${this.name}' has no throttle; give mill.throttledQueue('${this.name}', …) a \`limit\` and a \`window\`.`,

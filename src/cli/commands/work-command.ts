@@ -141,7 +141,7 @@ async function work(flags: WorkFlags & { readonly watch?: boolean }, args: reado
     supervisor = start()
     return supervisor
   }
-  process.exitCode = await watchedWork({ start: startAnew, changes, stopped, terminal })
+  process.exitCode = await watchedWork(startAnew, changes, stopped, terminal)
 }
 
 /** The metrics; undefined without `--metrics`. Throws `UsageError` if there is no port to serve them on. */

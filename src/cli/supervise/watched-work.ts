@@ -6,20 +6,18 @@ import type { StopCause } from '../process/stop-request.js'
 import type { Terminal } from '../terminal/terminal.js'
 import type { Supervisor } from './supervisor.js'
 
-interface WatchedParts {
-  readonly start: () => Supervisor
-  readonly changes: SourceChanges
-  readonly stopped: Promise<StopCause>
-  readonly terminal: Terminal
-}
-
 type Cause = { readonly stop: StopCause } | { readonly file: string } | { readonly code: number }
 
 /**
  * Resolves with the exit code when a signal has stopped it. If a supervisor ends by itself, as after a mistake in a
  * file, it waits for the next change.
  */
-export async function watchedWork({ start, changes, stopped, terminal }: WatchedParts): Promise<number> {
+export async function watchedWork(
+  start: () => Supervisor,
+  changes: SourceChanges,
+  stopped: Promise<StopCause>,
+  terminal: Terminal,
+): Promise<number> {
   let isStopped = false
   const stop = stopped.then((cause): Cause => {
     isStopped = true

@@ -43,12 +43,11 @@ export class WorkMetrics {
   /** `supervisor`: the current one; `--watch` starts others. */
   constructor(supervisor: () => Pick<Supervisor, 'reports' | 'measure'>) {
     this.#supervisor = supervisor
-    this.#page = new MetricsPage({
-      read: () => supervisor().measure(),
-      addOwn: (samples) => this.#addOwn(samples),
-      mono: systemClock.mono,
+    this.#page = new MetricsPage(
+      () => supervisor().measure(),
+      (samples) => this.#addOwn(samples),
       keptMs,
-    })
+    )
   }
 
   /** Never rejects. */

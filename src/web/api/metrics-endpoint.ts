@@ -54,6 +54,6 @@ export class MetricsEndpoint {
       addVitals(samples, process.pid, vitals.read())
       addCounters(samples, counters.counts)
     }
-    return new MetricsPage({ read: () => readMill(this.#mill), addOwn, mono: systemClock.mono, keptMs })
+    return new MetricsPage(() => readMill(this.#mill), addOwn, keptMs)
   }
 }

@@ -4,22 +4,13 @@
  * `millrace work` has such a page too, and no window.
  */
 
+import { systemClock } from '../../core/platform/clock.js'
 import { packageVersion } from '../../core/platform/package-files.js'
 import { type ExpositionFormat, expositionText, MetricSamples, seconds } from '../../measures/exposition.js'
 import { HistoryCounters } from '../../measures/history-counters.js'
 import { addQueues, addThrottles, addWorkers, type MillMetrics } from '../../measures/mill-metrics.js'
 import { VitalSigns } from '../../runtime/process/vital-signs.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
-
-interface MetricsPageParts {
-  /** Reads the store. Rejects if it cannot be reached. */
-  readonly read: () => Promise<MillMetrics>
-  /** Adds the metrics that need no store. */
-  readonly addOwn: (samples: MetricSamples) => void
-  readonly mono: () => number
-  /** How long a reading serves all scrapes, in ms. */
-  readonly keptMs: number
-}
 
 /** The latest reading. */
 interface LatestReading {
@@ -41,13 +32,21 @@ const lostMs = 60_000
 const parts = ['store', 'queue', 'throttle', 'workers', 'history'] as const
 
 export class MetricsPage {
-  readonly #parts: MetricsPageParts
+  readonly #readStore: () => Promise<MillMetrics>
+  readonly #addOwn: (samples: MetricSamples) => void
+  readonly #keptMs: number
   readonly #counters = new HistoryCounters()
   readonly #errors = new Map<string, number>(parts.map((part) => [part, 0]))
   #latest: LatestReading | undefined
 
-  constructor(parts: MetricsPageParts) {
-    this.#parts = parts
+  /**
+   * `read` reads the store, and rejects if it cannot be reached. `addOwn` adds the metrics that need no store. `keptMs`: how
+   * long a reading serves all scrapes.
+   */
+  constructor(read: () => Promise<MillMetrics>, addOwn: (samples: MetricSamples) => void, keptMs: number) {
+    this.#readStore = read
+    this.#addOwn = addOwn
+    this.#keptMs = keptMs
   }
 
   /** Never rejects, and takes at most 4 s if the store does not answer. */
@@ -56,7 +55,7 @@ export class MetricsPage {
     const samples = new MetricSamples()
     samples.add('millrace_up', {}, found === undefined ? 0 : 1)
     for (const [part, count] of this.#errors) samples.add('millrace_scrape_errors_total', { part }, count)
-    this.#parts.addOwn(samples)
+    this.#addOwn(samples)
     if (found !== undefined) this.#tellFound(samples, found)
     return expositionText(samples, format)
   }
@@ -71,7 +70,7 @@ export class MetricsPage {
 
   /** Undefined if the store could not be read in time. */
   async #found(): Promise<TimedReading | undefined> {
-    const now = this.#parts.mono()
+    const now = systemClock.mono()
     if (this.#latest === undefined || this.#isOld(this.#latest, now)) this.#latest = this.#begun(now)
     const { found } = this.#latest
     if (await endsWithin(patienceMs, found)) return found
@@ -81,7 +80,7 @@ export class MetricsPage {
 
   /** While a reading hangs no other is begun, so that scrapes do not pile up in the store. */
   #isOld({ begunAt, isOver }: LatestReading, now: number): boolean {
-    return now - begunAt >= (isOver ? this.#parts.keptMs : lostMs)
+    return now - begunAt >= (isOver ? this.#keptMs : lostMs)
   }
 
   #begun(begunAt: number): LatestReading {
@@ -94,10 +93,10 @@ export class MetricsPage {
   }
 
   async #read(begunAt: number): Promise<TimedReading> {
-    const reading = await this.#parts.read()
+    const reading = await this.#readStore()
     if (reading.hasHistory && !reading.unread.includes('history')) this.#counters.add(reading.queues)
     for (const part of reading.unread) this.#count(part)
-    return { reading, tookMs: this.#parts.mono() - begunAt }
+    return { reading, tookMs: systemClock.mono() - begunAt }
   }
 
   #count(part: string): void {

@@ -2,6 +2,7 @@
 
 import { hasCode, WorkerStoppedError } from '../../core/errors.js'
 import type { Registry } from '../../core/registry.js'
+import type { WorkerSurroundings } from '../../core/surroundings.js'
 import type { LeaseKeeper } from '../../runtime/leases/lease-keeper.js'
 import { type ClaimDecoder, longestForeignMs } from '../../runtime/run/claim-decoder.js'
 import { type Execution, isIsolated, JobExecution, type Leased } from '../../runtime/run/execution.js'
@@ -18,13 +19,16 @@ import type { ChildVerdict } from '../isolated/child-messages.js'
 import { verdictOfChild } from '../isolated/child-messages.js'
 import type { PoolReport, ProcessPool } from '../isolated/process-pool.js'
 import { LoopTurn, longestInBacklogMs, RunningBatches, SlotBatch, type Slots } from '../slots.js'
+import type { DepartureSizes } from './claim-plan.js'
 import { type DepartingShare, longestInARowMs, type Prefetch } from './claim-plan.js'
 import { type GrouplessJobs, HeldGroups, type LimitedQueues } from './limited-queues.js'
-import type { Trip } from './punctuality.js'
-import { Departures, type DeparturesParts, Gathering } from './waiting-jobs.js'
+import type { Punctuality, Trip } from './punctuality.js'
+import { type After, Departures, Gathering } from './waiting-jobs.js'
 
-interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
-  readonly worker: string
+interface InFlightParts extends WorkerSurroundings {
+  readonly punctuality: Punctuality
+  readonly sizes: DepartureSizes
+  readonly after: After
   readonly slots: Slots
   /** Makes the executor that runs the executions. */
   readonly executor: (report: RunReport) => Executor
@@ -62,6 +66,7 @@ interface InFlightParts extends Omit<DeparturesParts, 'begin'> {
  */
 export class InFlight implements RunReport, PoolReport {
   readonly #parts: InFlightParts
+  readonly #mono: () => number
   readonly #executor: Executor
   readonly #processes: ProcessPool | undefined
   #backlog: SlotBatch<Execution>[] = []
@@ -80,17 +85,19 @@ export class InFlight implements RunReport, PoolReport {
   #isClosed = false
 
   constructor(parts: InFlightParts) {
+    const { clock, punctuality, sizes, after } = parts
     this.#parts = parts
+    this.#mono = () => clock.mono()
     this.#executor = parts.executor(this)
-    this.#heldGroups = new HeldGroups(parts.mono, parts.rules.canHold)
+    this.#heldGroups = new HeldGroups(this.#mono, parts.rules.canHold)
     this.#processes = parts.processes?.(this)
-    this.#turn = new LoopTurn(parts.mono, () => this.#begin())
+    this.#turn = new LoopTurn(this.#mono, () => this.#begin())
     const begin = (batches: readonly SlotBatch<Execution>[]) => {
       this.#backlog.unshift(...batches)
       this.#begin()
     }
-    this.#departures = new Departures({ ...parts, begin })
-    this.#gathering = new Gathering(parts.after, (batch) => begin([new SlotBatch([batch], parts.mono())]))
+    this.#departures = new Departures(parts, punctuality, sizes, after, begin)
+    this.#gathering = new Gathering(after, (batch) => begin([new SlotBatch([batch], this.#mono())]))
   }
 
   /** Free slots, less the waiting executions; negative if more wait than there are slots. */
@@ -146,7 +153,8 @@ export class InFlight implements RunReport, PoolReport {
     }
     for (const execution of executions) execution.claimedAt = trip.sentAt
     const { leaseMs, renewLease } = this.#parts.registry.queue(queue)
-    const { keeper, maxBlockMs, mono, limited, soloGate } = this.#parts
+    const mono = this.#mono
+    const { keeper, maxBlockMs, limited, soloGate } = this.#parts
     const batches: SlotBatch<Execution>[] = []
     if (renewLease) {
       const leased = executions.flatMap((execution) => execution.leased)
@@ -185,7 +193,7 @@ export class InFlight implements RunReport, PoolReport {
 
   /** Puts back jobs that have waited too long for a slot, behind a running job of their slot, or for their instant. */
   relieve(): void {
-    const now = this.#parts.mono()
+    const now = this.#mono()
     for (const batch of this.#running.batches)
       if (batch.arrivedAt <= now - longestInARowMs) this.#putBackRest(batch, 'no-slot')
     for (const batch of this.#backlog.splice(0))
@@ -214,7 +222,7 @@ export class InFlight implements RunReport, PoolReport {
   }
 
   #boundedBatch(executions: Execution[], sentAt: number, leaseMs: number): SlotBatch<Execution> {
-    const { mono } = this.#parts
+    const mono = this.#mono
     return new SlotBatch(executions, mono(), {
       timeLimitMs: ({ task }) => task.timeLimitMs,
       leftMs: () => sentAt + leaseMs - mono(),
@@ -278,7 +286,8 @@ export class InFlight implements RunReport, PoolReport {
   }
 
   decided(execution: Execution, verdicts: readonly Verdict[]): void {
-    const { prefetch, mono, hooks } = this.#parts
+    const mono = this.#mono
+    const { prefetch, hooks } = this.#parts
     const { leased, begunAt } = execution
     const runMs = mono() - begunAt!
     prefetch.ran(leased[0]!.claim.queue, runMs)
@@ -314,7 +323,7 @@ export class InFlight implements RunReport, PoolReport {
 
   lost(execution: JobExecution, child: number | undefined): void {
     this.#parts.keeper.forget(execution)
-    this.#parts.hooks.lost(execution, this.#parts.mono() - execution.begunAt!)
+    this.#parts.hooks.lost(execution, this.#mono() - execution.begunAt!)
     this.#letGo(execution.claim)
     this.#parts.events.emit('lease.lost', { ...refOf(execution.claim), ...(child && { child }) })
   }

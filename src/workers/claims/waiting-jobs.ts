@@ -3,7 +3,7 @@
  * for more jobs (`Gathering`). Slots are kept for them.
  */
 
-import type { Events } from '../../core/events.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import type { AnyBatchTask } from '../../core/task/task.js'
 import { BatchExecution } from '../../runtime/run/batch-execution.js'
 import { type Execution, isIsolated } from '../../runtime/run/execution.js'
@@ -12,16 +12,8 @@ import type { SlotBatch } from '../slots.js'
 import type { DepartingShare, DepartureSizes } from './claim-plan.js'
 import type { Punctuality, Start, Trip } from './punctuality.js'
 
-export interface DeparturesParts {
-  readonly punctuality: Punctuality
-  readonly sizes: DepartureSizes
-  readonly events: Events
-  readonly mono: () => number
-  /** Calls `work` after `ms`, unless the returned function is called before. */
-  readonly after: (ms: number, work: () => void) => () => void
-  /** Called with the slot batches that are to begin now. */
-  readonly begin: (batches: readonly SlotBatch<Execution>[]) => void
-}
+/** Calls `work` after `ms`, unless the returned function is called before. */
+export type After = (ms: number, work: () => void) => () => void
 
 const nothing: DepartingShare = { jobs: 0, slots: 0 }
 
@@ -42,13 +34,28 @@ interface Departure {
  * one after the other in each slot if they are more. Jobs that begin too late for it are put back.
  */
 export class Departures {
-  readonly #parts: DeparturesParts
+  readonly #surroundings: Pick<Surroundings, 'events' | 'clock'>
+  readonly #punctuality: Punctuality
+  readonly #sizes: DepartureSizes
+  readonly #after: After
+  readonly #begin: (batches: readonly SlotBatch<Execution>[]) => void
   readonly #waiting = new Map<readonly SlotBatch<Execution>[], () => void>()
   readonly #departures = new WeakMap<Execution, Departure>()
   readonly #shares = new Map<string, DepartingShare>()
 
-  constructor(parts: DeparturesParts) {
-    this.#parts = parts
+  /** `begin` is called with the slot batches that are to begin now. */
+  constructor(
+    surroundings: Pick<Surroundings, 'events' | 'clock'>,
+    punctuality: Punctuality,
+    sizes: DepartureSizes,
+    after: After,
+    begin: (batches: readonly SlotBatch<Execution>[]) => void,
+  ) {
+    this.#surroundings = surroundings
+    this.#punctuality = punctuality
+    this.#sizes = sizes
+    this.#after = after
+    this.#begin = begin
   }
 
   /** The slot batches that wait for their instants. */
@@ -72,7 +79,8 @@ export class Departures {
    * may begin.
    */
   add(queue: string, executions: readonly Execution[], batches: readonly SlotBatch<Execution>[], trip: Trip): boolean {
-    const { punctuality, sizes, mono, after, begin } = this.#parts
+    const [punctuality, sizes] = [this.#punctuality, this.#sizes]
+    const { clock } = this.#surroundings
     const start = punctuality.startOf(queue, trip)
     if (start === undefined) return false
     const { length } = executions
@@ -92,13 +100,13 @@ export class Departures {
       const due = () => {
         this.#waiting.delete(others)
         this.#share(queue, -others.length, -slots)
-        for (const batch of others) batch.arrivedAt = mono()
-        begin(others)
+        for (const batch of others) batch.arrivedAt = clock.mono()
+        this.#begin(others)
       }
       this.#share(queue, others.length, slots)
-      this.#waiting.set(others, after(Math.max(0, start.from - mono()), due))
+      this.#waiting.set(others, this.#after(Math.max(0, start.from - clock.mono()), due))
     }
-    if (isolated.length > 0) begin(isolated)
+    if (isolated.length > 0) this.#begin(isolated)
     return true
   }
 
@@ -123,11 +131,12 @@ export class Departures {
   ended(execution: Execution): void {
     const departure = this.#of(execution)
     if (departure === undefined) return
-    const { punctuality, sizes, events, mono } = this.#parts
+    const [punctuality, sizes] = [this.#punctuality, this.#sizes]
+    const { events, clock } = this.#surroundings
     const { handlerAt, isLate, task } = execution
     if (isLate) {
-      punctuality.prepared(task.name, false, mono())
-      this.#missed(execution, departure, mono())
+      punctuality.prepared(task.name, false, clock.mono())
+      this.#missed(execution, departure, clock.mono())
       for (const { claim } of execution.leased) events.emit('permit.wasted', { ...refOf(claim), reason: 'late' })
       return
     }
@@ -151,8 +160,8 @@ export class Departures {
 
   #missed(execution: Execution, { start, jobs, groups }: Departure, at: number): void {
     const queue = queueOf(execution)
-    this.#parts.punctuality.missed(queue, start, at, jobs)
-    this.#parts.sizes.departed(queue, jobs, Number.POSITIVE_INFINITY, groups)
+    this.#punctuality.missed(queue, start, at, jobs)
+    this.#sizes.departed(queue, jobs, Number.POSITIVE_INFINITY, groups)
   }
 
   /** Undefined for a job of a queue without a throttle. Most jobs are, by the thousand: keep it cheap. */
@@ -175,17 +184,14 @@ interface WaitingBatch {
  * when it begins.
  */
 export class Gathering {
-  readonly #after: (ms: number, work: () => void) => () => void
+  readonly #after: After
   readonly #begin: (execution: BatchExecution) => void
   readonly #waiting = new Map<string, Map<AnyBatchTask, WaitingBatch>>()
   /** The number of waiting batches. Kept as a count: every claim and every end of a job asks for it. */
   #size = 0
 
-  /**
-   * `after` calls `work` after `ms`, unless the returned function is called before. `begin` is called with a batch that
-   * has waited long enough.
-   */
-  constructor(after: (ms: number, work: () => void) => () => void, begin: (execution: BatchExecution) => void) {
+  /** `begin` is called with a batch that has waited long enough. */
+  constructor(after: After, begin: (execution: BatchExecution) => void) {
     this.#after = after
     this.#begin = begin
   }

@@ -1,13 +1,7 @@
-/**
- * The process pool of a worker: hands each isolated job to a process of its own, and judges processes that end without
- * having settled their job.
- */
-
-import type { Events } from '../../core/events.js'
-import type { Random } from '../../core/platform/clock.js'
 import { longestTimerMs } from '../../core/platform/timer.js'
 import type { Span } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
+import type { WorkerSurroundings } from '../../core/surroundings.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import { sharedMono } from '../../runtime/leases/lease-messages.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
@@ -43,18 +37,6 @@ export interface ProcessSource {
   readonly from: unknown
 }
 
-interface ProcessPoolParts {
-  readonly worker: string
-  readonly affinity: string
-  readonly source: ProcessSource
-  readonly store: Pick<Store, 'extend'>
-  readonly registry: Registry
-  readonly events: Events
-  readonly random: Random
-  readonly mono: () => number
-  readonly report: PoolReport
-}
-
 /** A process ends itself at its time limit; if it cannot, the worker ends it this much later. */
 const overdueMs = 10_000
 /** A process whose module has not loaded by then never will. */
@@ -73,25 +55,44 @@ interface Running {
 }
 
 export class ProcessPool {
-  readonly #parts: ProcessPoolParts
+  readonly #surroundings: WorkerSurroundings
+  readonly #registry: Registry
+  readonly #store: Pick<Store, 'extend'>
+  readonly #affinity: string
+  readonly #source: ProcessSource
+  readonly #report: PoolReport
   readonly #running = new Map<JobExecution, Running>()
   /** Told to stop before their processes existed. */
   readonly #stopped = new Set<JobExecution>()
   /** Tasks whose withheld variables were looked at. */
   readonly #warned = new Set<AnySingleTask>()
 
-  constructor(parts: ProcessPoolParts) {
-    this.#parts = parts
+  constructor(
+    surroundings: WorkerSurroundings,
+    registry: Registry,
+    store: Pick<Store, 'extend'>,
+    affinity: string,
+    source: ProcessSource,
+    report: PoolReport,
+  ) {
+    this.#surroundings = surroundings
+    this.#registry = registry
+    this.#store = store
+    this.#affinity = affinity
+    this.#source = source
+    this.#report = report
   }
 
   /** Never rejects. */
   async run(execution: JobExecution): Promise<void> {
-    const { worker, affinity, source, registry, events, report, mono } = this.#parts
+    const source = this.#source
+    const report = this.#report
+    const { worker, events, clock } = this.#surroundings
     const { claim, task } = execution
     const { onSupervisorLoss, module, env = [], maxHeapBytes } = task.isolation!
     const { timeLimitMs } = task
     this.#warnOfEnvironment(task)
-    const { leaseMs, results } = registry.queue(claim.queue)
+    const { leaseMs, results } = this.#registry.queue(claim.queue)
     let end: ProcessEnd
     endRemainsAnew(worker, events)
     try {
@@ -99,10 +100,10 @@ export class ProcessPool {
         entry: source.entry,
         assignment: {
           ...{ claim, leaseMs, results, worker, slot: execution.slot, supervisor: process.pid, from: source.from },
-          ...{ onSupervisorLoss, timeLimitMs, module, start: movedBy(execution.start, sharedMono() - mono()) },
+          ...{ onSupervisorLoss, timeLimitMs, module, start: movedBy(execution.start, sharedMono() - clock.mono()) },
         },
         ...{ env, maxHeapBytes },
-        variables: { [affinityVariable]: affinity, [slotVariable]: String(execution.slot) },
+        variables: { [affinityVariable]: this.#affinity, [slotVariable]: String(execution.slot) },
         heard: (message) => this.#onMessage(execution, message),
       })
       void this.#announce(claim, runner.pid, leaseMs)
@@ -132,7 +133,7 @@ export class ProcessPool {
     if (task.isolation!.env !== undefined || this.#warned.has(task)) return
     this.#warned.add(task)
     const names = withheldNames(process.env)
-    if (names.length > 0) this.#parts.events.emit('env.withheld', { task: task.name, queue: task.queue, names })
+    if (names.length > 0) this.#surroundings.events.emit('env.withheld', { task: task.name, queue: task.queue, names })
   }
 
   /**
@@ -159,7 +160,7 @@ export class ProcessPool {
     clearTimeout(running.timer)
     this.#running.delete(execution)
     running.runner.leave()
-    const { events, worker } = this.#parts
+    const { events, worker } = this.#surroundings
     events.emit('job.detached', { ...refOf(execution.claim), worker, child: running.runner.pid! })
     return true
   }
@@ -170,7 +171,8 @@ export class ProcessPool {
    */
   async #announce({ queue, id, fence }: Claim, pid: number | undefined, leaseMs: number): Promise<void> {
     if (pid === undefined) return
-    const { store, events } = this.#parts
+    const store = this.#store
+    const { events } = this.#surroundings
     try {
       await store.extend([{ queue, id, fence, leaseMs, beat: processIdentity(pid) }])
     } catch (error) {
@@ -184,15 +186,15 @@ export class ProcessPool {
     if (running === undefined) return
     if (message.word === 'keeping' && !running.isHandedOver) {
       running.isHandedOver = true
-      this.#parts.report.handedOver(execution)
+      this.#report.handedOver(execution)
     } else if (message.word === 'started') this.#started(running)
   }
 
   #started(running: Running): void {
     const { execution, runner } = running
-    const { events, worker, mono } = this.#parts
+    const { events, worker, clock } = this.#surroundings
     const { claim, task } = execution
-    running.startedAt = mono()
+    running.startedAt = clock.mono()
     execution.handlerAt = running.startedAt
     emitStarted(events, claim, worker)
     clearTimeout(running.timer)
@@ -212,9 +214,9 @@ export class ProcessPool {
       startedAt !== undefined &&
       end.kind === 'died' &&
       end.signal === 'SIGKILL' &&
-      this.#parts.mono() - startedAt >= task.timeLimitMs
+      this.#surroundings.clock.mono() - startedAt >= task.timeLimitMs
     const pid = running?.runner.pid
-    return verdictOnDeath({ claim, task, pid, end, hasStarted: startedAt !== undefined, isOverdue }, this.#parts)
+    return verdictOnDeath({ claim, task, pid, end, hasStarted: startedAt !== undefined, isOverdue }, this.#surroundings)
   }
 }
 

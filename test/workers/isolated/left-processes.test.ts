@@ -16,6 +16,7 @@ import type { ChildMessage } from '#src/workers/isolated/child-messages.js'
 import { WorkerLine } from '#src/workers/isolated/child-messages.js'
 import { ProcessPool } from '#src/workers/isolated/process-pool.js'
 import { project } from '../../cli/project.js'
+import { givenSurroundings } from '../../runtime/given-surroundings.js'
 import { notesOn } from '../../runtime/updates-on.js'
 import { testMill } from '../../test-mill.js'
 
@@ -42,19 +43,20 @@ const claim = {
 function poolOf(task: AnySingleTask) {
   const folder = project({ 'package.json': '{"type":"module"}', 'entry.js': entry })
   const [told, events]: [string[], Events] = [[], new Events()]
-  const pool = new ProcessPool({
-    ...{ worker: 'w', affinity: '', store: new MemoryStore(), events, random: Math.random },
-    registry: new Registry([task], [...testMill({ tasks: [task] }).queues.values()]),
-    source: { entry: pathToFileURL(join(folder, 'entry.js')), from: undefined },
-    mono: () => performance.now(),
-    report: {
+  const pool = new ProcessPool(
+    givenSurroundings({ events, mono: () => performance.now() }),
+    new Registry([task], [...testMill({ tasks: [task] }).queues.values()]),
+    new MemoryStore(),
+    '',
+    { entry: pathToFileURL(join(folder, 'entry.js')), from: undefined },
+    {
       handedOver: () => {},
       reported: (_, { kind }) => told.push(kind),
       decided: () => told.push('decided'),
       lost: () => told.push('lost'),
       released: () => told.push('released'),
     },
-  })
+  )
   return { pool, folder, told, events, execution: () => new JobExecution(claim, task, undefined, {}, notesOn()) }
 }
 
