@@ -136,7 +136,7 @@ const arrows = { file: [], alcove: [], page: [] }
 /** Of each file of src/: its length, the files that import it, and whether a thread or process begins there. */
 const imported = new Map()
 const importedOf = (file) => {
-  if (!imported.has(file)) imported.set(file, { lines: 0, by: new Set(), isEntry: false })
+  if (!imported.has(file)) imported.set(file, { lines: 0, by: new Set(), isEntry: false, isLate: false })
   return imported.get(file)
 }
 
@@ -180,7 +180,8 @@ for (const { file, shown, code } of checkedFiles('src')) {
     const target = path.replace(/\.js$/, '.ts')
     const to = placeOf(target)
     if (match[1] === 'new URL' || match[1] === 'import.meta.resolve') importedOf(target).isEntry = true
-    else importedOf(target).by.add(file)
+    else if (match[0].includes('(')) importedOf(target).isLate = true
+    if (match[1] === 'from' || match[1] === 'import') importedOf(target).by.add(file)
     if (place === undefined || to === undefined) continue
     const line = lineOf(code, match.index)
     if (place.room !== to.room) {
@@ -222,12 +223,23 @@ for (const kind of ['alcove', 'file', 'page'])
 
 if (process.argv.includes('--lone')) {
   const lone = [...imported].filter(([, { lines, by }]) => by.size === 1 && lines > 0 && lines <= longestLone)
-  for (const [file, { lines, by, isEntry }] of lone.sort()) {
+  const manifest = join(root, 'package.json')
+  const { exports = {} } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')) : {}
+  const published = new Set(Object.values(exports).map(({ types }) => types))
+  for (const [file, { lines, by, isEntry, isLate }] of lone.sort()) {
+    const family = /-[a-z]+\.ts$/.exec(file)?.[0]
+    const kin = [...imported.keys()].filter((one) => posix.dirname(one) === posix.dirname(file) && one.endsWith(family))
     const reason = isEntry
       ? 'a thread or process begins there'
-      : tried.has(file)
-        ? 'it has a test of its own'
-        : 'no reason'
+      : published.has(`./dist/${file.replace(/\.ts$/, '.d.ts')}`)
+        ? 'users import it'
+        : isLate
+          ? 'it is loaded when it is needed'
+          : tried.has(file)
+            ? 'it has a test of its own'
+            : kin.length > 3
+              ? `one of ${kin.length} …${family}`
+              : 'no reason'
     console.log(`src/${file}: ${lines} lines, imported by src/${[...by][0]} alone: ${reason}`)
   }
   console.log(`Short files with one importer: ${lone.length}.`)

@@ -17,7 +17,10 @@ function check(files: Record<string, string>, ...flags: string[]): { status: num
   roots.push(root)
   for (const [path, text] of Object.entries(files)) {
     mkdirSync(dirname(join(root, path)), { recursive: true })
-    writeFileSync(join(root, path), text.startsWith('!') ? text.slice(1) : `/** One noun. */\n${text}`)
+    writeFileSync(
+      join(root, path),
+      text.startsWith('!') ? text.slice(1) : path.endsWith('.json') ? text : `/** One noun. */\n${text}`,
+    )
   }
   const ran = spawnSync(process.execPath, ['scripts/check-house.mjs', root, ...flags], { encoding: 'utf8' })
   expect(ran.stderr).toBe('')
@@ -324,7 +327,13 @@ describe('short files with one importer', () => {
   it('are listed, each with the reason why it stands alone', () => {
     const { status, lines } = check(
       {
+        'package.json': '{ "exports": { "./entry": { "types": "./dist/core/entry.d.ts" } } }',
         'src/core/a.ts': "import './b.js'\nimport './c.js'\nimport './shared.js'\n",
+        'src/core/commands.ts': [1, 2, 3, 4].map((n) => `import './kin/c${n}-command.js'\n`).join(''),
+        ...Object.fromEntries([1, 2, 3, 4].map((n) => [`src/core/kin/c${n}-command.ts`, ''])),
+        'src/core/late.ts': "await import('./later.js')\nimport './entry.js'\n",
+        'src/core/later.ts': '',
+        'src/core/entry.ts': '',
         'src/core/b.ts': "import './shared.js'\nimport './long.js'\n",
         'src/core/c.ts': '',
         'src/core/shared.ts': '',
@@ -339,9 +348,14 @@ describe('short files with one importer', () => {
     expect(lines).toEqual([
       'src/core/b.ts: 3 lines, imported by src/core/a.ts alone: no reason',
       'src/core/c.ts: 1 lines, imported by src/core/a.ts alone: it has a test of its own',
+      'src/core/entry.ts: 1 lines, imported by src/core/late.ts alone: users import it',
+      ...[1, 2, 3, 4].map(
+        (n) => `src/core/kin/c${n}-command.ts: 1 lines, imported by src/core/commands.ts alone: one of 4 …-command.ts`,
+      ),
+      'src/core/later.ts: 1 lines, imported by src/core/late.ts alone: it is loaded when it is needed',
       'src/core/thread.ts: 1 lines, imported by src/core/d.ts alone: a thread or process begins there',
-      'Short files with one importer: 3.',
-      'The house stands: 7 files keep its laws.',
+      'Short files with one importer: 9.',
+      'The house stands: 15 files keep its laws.',
     ])
     expect(status).toBe(0)
   })

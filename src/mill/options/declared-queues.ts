@@ -4,10 +4,13 @@
  */
 
 import type { ConfigIssue } from '../../core/errors.js'
+import { longestTimerMs } from '../../core/platform/timer.js'
 import { type CheckedQueueOptions, type Queue, queueOf, queueOptionsSchema } from '../../core/queue/queue.js'
 import { sameThrottle, type Throttle, throttleText } from '../../core/queue/throttle.js'
+import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
+import { formatDuration } from '../../core/values/duration.js'
 import { parsed } from '../../core/values/option-check.js'
 
 /** The options by the name of their queue. */
@@ -106,5 +109,32 @@ function unlikeScopes(queues: readonly Queue[]): ConfigIssue[] {
     if (first === undefined || sameThrottle(first.throttle, throttle)) return []
     const message = `must be the same as that of queue '${first.queue}', as the two share the scope '${throttle.scope}': ${throttleText(first.queue, first.throttle)}; got ${throttleText(name, throttle)}`
     return [{ path: `queues.${name}.throttle`, message }]
+  })
+}
+
+/** The contradictions between tasks and the leases of their queues. */
+export function taskClashes(registry: Registry): ConfigIssue[] {
+  return [...registry.tasks.values()].flatMap((task) => {
+    const { name, queue, timeLimitMs } = task
+    const path = `tasks.${name}.timeLimit`
+    const isIsolated = task.kind === 'plain' && task.isolation !== undefined
+    if (timeLimitMs > longestTimerMs && !isIsolated)
+      return [{ path, message: 'must be at most 24 days for a task that runs inside its worker' }]
+    const { renewLease, leaseMs } = registry.queue(queue)
+    if (!renewLease && isIsolated)
+      return [
+        {
+          path: `tasks.${name}.isolate`,
+          message: `needs a queue whose leases are renewed; '${queue}' has renewLease: false`,
+        },
+      ]
+    if (!renewLease && timeLimitMs >= leaseMs)
+      return [
+        {
+          path,
+          message: `must be less than the lease of queue '${queue}' (${formatDuration(leaseMs)}), which is not renewed: its jobs would never be run`,
+        },
+      ]
+    return []
   })
 }

@@ -11,7 +11,6 @@ import { type FormatError, formatError } from '../../core/messages/error-text.js
 import { Packing } from '../../core/packing/packing.js'
 import { Seal } from '../../core/packing/seal.js'
 import { type SealOptions, sealKeysOf } from '../../core/packing/seal-options.js'
-import { longestTimerMs } from '../../core/platform/timer.js'
 import { type QueueOptions, queueOptionsSchema } from '../../core/queue/queue.js'
 import { nameClashes, Registry } from '../../core/registry.js'
 import { type CheckedSchedule, type SchedulesOf, scheduleSchema } from '../../core/schedule/schedule-options.js'
@@ -19,14 +18,14 @@ import { type AnyTask, isTask } from '../../core/task/any-task.js'
 import type { Middleware } from '../../core/task/middleware.js'
 import { taskName } from '../../core/task/task-definition.js'
 import { type Codec, jsonCodec } from '../../core/values/codec.js'
-import { type Duration, formatDuration } from '../../core/values/duration.js'
+import type { Duration } from '../../core/values/duration.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { byteSize, callable, duration, exactly, parsed, whole } from '../../core/values/option-check.js'
 import { selectorNames } from '../../selectors/named-selectors.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
 import { projectName } from '../base-folder.js'
 import type { StoreDescriptor } from '../store-source.js'
-import { declaredQueues, queueClashes } from './declared-queues.js'
+import { declaredQueues, queueClashes, taskClashes } from './declared-queues.js'
 import { readQueueFile } from './queue-file.js'
 import { refuseUnsupported } from './unsupported.js'
 import { type WorkerDefaults, workerDefaults } from './worker-options.js'
@@ -247,7 +246,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
   const registry = new Registry(given.tasks, declaredQueues(queues, given.tasks))
   const schedules = given.schedules && new Map(Object.entries(given.schedules))
   const issues = [
-    ...issuesBetween(registry),
+    ...taskClashes(registry),
     ...scheduleIssues(schedules, registry, given.tasksElsewhere),
     ...workerIssues(given.worker, registry),
   ]
@@ -357,31 +356,4 @@ function workerIssues(
       ? []
       : [{ path: 'worker.selector', message: `must be one of ${selectorNames.join(', ')}, or a function` }]),
   ]
-}
-
-/** Mistakes between options that are valid by themselves. */
-function issuesBetween(registry: Registry): ConfigIssue[] {
-  return [...registry.tasks.values()].flatMap((task) => {
-    const { name, queue, timeLimitMs } = task
-    const path = `tasks.${name}.timeLimit`
-    const isIsolated = task.kind === 'plain' && task.isolation !== undefined
-    if (timeLimitMs > longestTimerMs && !isIsolated)
-      return [{ path, message: 'must be at most 24 days for a task that runs inside its worker' }]
-    const { renewLease, leaseMs } = registry.queue(queue)
-    if (!renewLease && isIsolated)
-      return [
-        {
-          path: `tasks.${name}.isolate`,
-          message: `needs a queue whose leases are renewed; '${queue}' has renewLease: false`,
-        },
-      ]
-    if (!renewLease && timeLimitMs >= leaseMs)
-      return [
-        {
-          path,
-          message: `must be less than the lease of queue '${queue}' (${formatDuration(leaseMs)}), which is not renewed: its jobs would never be run`,
-        },
-      ]
-    return []
-  })
 }

@@ -1,3 +1,8 @@
+/**
+ * The process pool of a worker: hands each isolated job to a process of its own, and judges processes that end without
+ * having settled their job.
+ */
+
 import { longestTimerMs } from '../../core/platform/timer.js'
 import type { Span } from '../../core/queue/throttle.js'
 import type { Registry } from '../../core/registry.js'
