@@ -17,9 +17,7 @@ import { refuse } from '../client/redis-script.js'
 import { enqueueOrderedText } from '../enqueue/enqueue-ordered-script.js'
 import { enqueueText } from '../enqueue/enqueue-script.js'
 import { enqueuedBy, packCall } from '../enqueue/redis-enqueue.js'
-import { withOrderedJobs } from '../lua/ordered-lua.js'
-import { shardScript, withJobs } from '../lua/prelude.js'
-import type { ScriptPair } from '../lua/script-kinds.js'
+import { scriptPair } from '../lua/script-kinds.js'
 import { scheduleChannel, scheduleIndexKeys, scheduleKeys } from '../redis-keys.js'
 import { siblingKeys } from '../redis-layout.js'
 import { partialReplies } from '../shards/redis-damage.js'
@@ -326,11 +324,7 @@ const plainIsThere =
 const orderedIsThere = "call('HEXISTS', JOBS, unless) == 1"
 
 /** The tick script: a schedule enqueues its jobs and moves on to its next tick, both or neither. */
-const tickScripts: ScriptPair = {
-  plain: shardScript('tick', 'plain', withJobs(tickStart(plainIsThere) + enqueueText + tickEnd)),
-  ordered: shardScript(
-    'tick-ordered',
-    'ordered',
-    withOrderedJobs(tickStart(orderedIsThere) + enqueueOrderedText + tickEnd),
-  ),
-}
+const tickScripts = scriptPair('tick', {
+  plain: tickStart(plainIsThere) + enqueueText + tickEnd,
+  ordered: tickStart(orderedIsThere) + enqueueOrderedText + tickEnd,
+})

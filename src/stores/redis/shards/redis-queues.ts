@@ -32,14 +32,6 @@ export class ShardMoved extends Error {
 /** How often a call follows a moving shard. A queue moves once, in seconds. */
 const mostMoves = 20
 
-/** The error of a call whose shards never stop moving. */
-export function neverSettled(cause?: unknown): StoreUnavailableError {
-  return new StoreUnavailableError(
-    'a shard was looked for in other places again and again and is in none. What was asked was not done; try again, and run `millrace fsck` where it goes on.',
-    { inDoubt: false, cause },
-  )
-}
-
 export class RedisQueues {
   readonly scopes: RedisScopes
   readonly #client: RedisClient
@@ -213,7 +205,11 @@ export class RedisQueues {
         return await ask()
       } catch (error) {
         if (!(error instanceof ShardMoved)) throw error
-        if (moves === mostMoves) throw neverSettled(error)
+        if (moves === mostMoves)
+          throw new StoreUnavailableError(
+            'a shard was looked for in other places again and again and is in none. What was asked was not done; try again, and run `millrace fsck` where it goes on.',
+            { inDoubt: false, cause: error },
+          )
       }
     }
   }

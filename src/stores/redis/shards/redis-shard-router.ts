@@ -2,10 +2,7 @@
 
 import type { JobKey } from '../../contract/job-records.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
-import { neverSettled, type RedisQueues, ShardMoved } from './redis-queues.js'
-
-/** How often items follow moving shards. A queue moves once, in seconds. */
-const mostDeals = 20
+import { type RedisQueues, ShardMoved } from './redis-queues.js'
 
 /**
  * Calls `send` with the numbers of the items of each shard. If a shard has moved, calls it again for the shards that
@@ -17,17 +14,20 @@ export async function sendByShard(
   items: readonly JobKey[],
   send: (shard: RedisShard, numbers: readonly number[], queue: RedisQueue) => Promise<unknown>,
 ): Promise<void> {
+  if (items.length === 0) return
   let left: number[] = [...items.keys()]
-  for (let deals = 0; left.length > 0; deals += 1) {
-    if (deals === mostDeals) throw neverSettled()
+  await queues.following(async () => {
     const names = [...new Set(left.map((i) => items[i]!.queue))]
     const found = await queues.find(names)
     const trips = tripsTo(found, names, items, left)
     const ended = await Promise.allSettled(trips.map(([shard, { numbers, queue }]) => send(shard, numbers, queue)))
-    const failed = ended.find((one) => one.status === 'rejected' && !(one.reason instanceof ShardMoved))
-    if (failed?.status === 'rejected') throw failed.reason
+    const failed = ended.flatMap((one) => (one.status === 'rejected' ? [one.reason as unknown] : []))
+    const worst = failed.find((error) => !(error instanceof ShardMoved))
+    if (worst !== undefined) throw worst
+    if (failed.length === 0) return
     left = trips.flatMap(([, { numbers }], i) => (ended[i]!.status === 'rejected' ? numbers : [])).sort((a, b) => a - b)
-  }
+    throw failed[0]
+  })
 }
 
 interface ShardTrip {
