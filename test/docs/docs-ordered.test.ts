@@ -1,4 +1,4 @@
-/** The facts of the pages on ordered jobs, on merging and on Lowkiq, against the code: the tables of merging, delays, lifetimes, names. */
+/** The facts of the pages on ordered jobs and on merging, against the code: the tables of merging, delays, lifetimes. */
 
 import { defineOrderedTask, millrace, polynomial } from 'millrace'
 import type { SettleItem, Store } from 'millrace/store'
@@ -10,7 +10,6 @@ import { membersOf } from './interface-members.js'
 
 const page = new Document('docs/ordered-jobs.md')
 const mergingPage = new Document('docs/merging.md')
-const comingFrom = new Document('docs/coming-from/lowkiq.md')
 
 const second = 1_000
 const minute = 60 * second
@@ -294,56 +293,4 @@ describe('the page of ordered jobs', () => {
     ])
     await mill.close()
   })
-})
-
-/** Every name in Lowkiq's README: methods, options, attributes, commands, variables, keys. */
-const lowkiqNames = `
-Lowkiq::Worker shards_count batch_size max_retry_count queue_name retry_in retries_exhausted perform perform_async super
-job[:error] payloads_by_id id payload payloads score perform_in retry_count morgue
-Lowkiq.workers Lowkiq.poll_interval Lowkiq.threads_per_node Lowkiq.redis Lowkiq.client_pool_size Lowkiq.pool_timeout
-Lowkiq.server_middlewares Lowkiq.client_middlewares Lowkiq.on_server_init Lowkiq.build_scheduler Lowkiq.build_lag_scheduler
-Lowkiq.build_seq_scheduler Lowkiq.build_splitter Lowkiq.build_default_splitter Lowkiq.build_by_node_splitter Lowkiq.last_words
-Lowkiq.dump_payload Lowkiq.load_payload Marshal Lowkiq.format_error Lowkiq.dump_error Lowkiq.load_error Lowkiq.dump
-REDIS_URL hiredis driver Gemfile gem Redis
-ATestWorker ATestMigrationWorker ATestWorker_V2 lowkiq -r require require_dependency bundle path_to_app
-TERM INT Ctrl-C TTIN lowkiq_ttin.txt StandardError docker-compose rspec examples/dummy
-Lowkiq::Web mount routes.rb initializers/lowkiq.rb LOWKIQ_REDIS_URL LOWKIQ_THREADS_PER_NODE LOWKIQ_CLIENT_POOL_SIZE
-LOWKIQ_NUMBER_OF_NODES LOWKIQ_NODE_NUMBER to_prepare Rails.logger tagged Raven.capture NewRelicLowkiqMiddleware
-Rails.application.reloader ActiveRecord::Base establish_connection /api/v1/stats
-`
-
-/** What Lowkiq has beyond its README: keys in Redis, web actions, numbers, hooks. */
-const lowkiqInternals = `
-all_ids_lex all_ids_scored_by_perfrom_in ids_scored_by_perform_in:<shard> all_ids_scored_by_retry_count payloads:<id> errors
-processing_length_by_shard processing:ids_with_perform_in:<shard> processing:ids_with_retry_count:<shard>
-processing:payloads:<id> processing:errors:<shard> morgue:all_ids_lex morgue:all_ids_scored_by_updated_at
-morgue:payloads:<id> morgue:errors processed failed fresh retries length morgue_length lag busy
-range_by_id range_by_perform_in range_by_retry_count rev_range_by_ morgue_range_by_id morgue_range_by_updated_at
-processing_data morgue_delete morgue_queue_up morgue_queue_up_all_jobs morgue_delete_all_jobs perform_all_jobs_now
-kill_all_failed_jobs delete_all_failed_jobs /api/web/dashboard client_queue client_queries client_actions
-`
-
-describe('the page for users of Lowkiq', () => {
-  const words = (list: string) => list.split(/\s+/).filter((word) => word !== '')
-  const left = comingFrom.tables.flatMap(({ rows }) => rows.map(([was]) => was!)).join('\n')
-
-  it.each([
-    ['its README', lowkiqNames],
-    ['its code', lowkiqInternals],
-  ])('says what replaces every name in %s', (_where, names) => {
-    expect(words(names).filter((name) => !isNamed(name))).toEqual([])
-  })
-
-  it('has in each row a counterpart, or the reason for its absence', () => {
-    const rows = comingFrom.tables.flatMap((table) => table.rows)
-
-    expect(rows.length).toBeGreaterThan(100)
-    expect(rows.filter((row) => row.length < 2 || row.some((cell) => cell === ''))).toEqual([])
-  })
-
-  /** In the left column of a table, as a name of its own. */
-  function isNamed(name: string): boolean {
-    const escaped = name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
-    return new RegExp(`(?<!\\w)${escaped}(?![a-z_])`).test(left)
-  }
 })
