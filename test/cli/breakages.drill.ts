@@ -10,6 +10,9 @@ import { project } from './project.js'
 const config = 'millrace.config.ts'
 const task = 'tasks/send-email.ts'
 
+/** `change`: the text of the file, and what stands there instead. */
+type Breakage = readonly [title: string, change: string, message: RegExp]
+
 /** A new project in which one text of a file was replaced. */
 async function broken(file: string, text: string | RegExp, by: string): Promise<string> {
   const cwd = project({})
@@ -22,122 +25,89 @@ async function broken(file: string, text: string | RegExp, by: string): Promise<
 }
 
 describe('a new project that is broken', () => {
-  it.each<[string, string, string | RegExp, string, RegExp]>([
+  const inConfig: readonly Breakage[] = [
     [
       'a misspelt option',
-      config,
-      'queues:',
-      'queus:',
-      /millrace\.config\.ts:7:3 queus: is not an option; .*Probably `queues` is meant/,
-    ],
-    [
-      'an option of others',
-      task,
-      "timeLimit: '30s'",
-      'attempts: 3',
-      /send-email\.ts:10:3 task 'send-email' attempts: .*is here retry: \{ max \}/,
-    ],
-    [
-      'a schedule of others',
-      task,
-      "timeLimit: '30s'",
-      'repeat: {}',
-      /send-email\.ts:10:3 .*is here schedules of the mill/,
+      'queues: → queus:',
+      /millrace\.config\.ts:9:3 queus: is not an option; .*Probably `queues` is meant/,
     ],
     [
       'a limiter',
-      config,
-      'weight: 10',
-      'limiter: {}',
-      /millrace\.config\.ts:7:24 queues\.default\.limiter: .*throttle of the queue/,
+      'weight: 10 → limiter: {}',
+      /millrace\.config\.ts:9:24 queues\.default\.limiter: .*throttle of the queue/,
     ],
     [
       'concurrency in the wrong place',
-      config,
-      'queues:',
-      'concurrency: 5,\n  queues:',
-      /:7:3 concurrency: .*is here worker: \{ concurrency \}/,
-    ],
-    [
-      'a wrong duration',
-      task,
-      "'30s'",
-      "'30 seconds'",
-      /send-email\.ts:10:3 .*timeLimit: must be a duration such as .*got "30 seconds"/,
+      'queues: → concurrency: 5,\n  queues:',
+      /:9:3 concurrency: .*is here worker: \{ concurrency \}/,
     ],
     [
       'a number in quotes',
-      config,
-      'weight: 10',
-      "weight: '10'",
-      /:7:24 queues\.default\.weight: must be a whole number from 1 to 100; got "10"/,
+      "weight: 10 → weight: '10'",
+      /:9:24 queues\.default\.weight: must be a whole number from 1 to 100; got "10"/,
     ],
-    [
-      'a missing export',
-      task,
-      'export const',
-      'const',
-      /millrace\.config\.ts:8:11 tasks\.0: .*is undefined: is it exported under that name\?/,
-    ],
-    ['a syntax error', config, '[sendEmail]', '[sendEmail', /millrace\.config\.ts:18:1: Unexpected token/],
-    ['a syntax error in a task', task, "'30s',", "'30s'", /tasks\/send-email\.ts:11:3: Unexpected token, expected ","/],
+    ['a syntax error', '[sendEmail] → [sendEmail', /millrace\.config\.ts:20:1: Unexpected token/],
     [
       'two tasks of one name',
-      config,
-      '[sendEmail]',
-      '[sendEmail, { ...sendEmail }]',
-      /:8:3 tasks: 'send-email' names two tasks: .*each needs names of its own/,
+      '[sendEmail] → [sendEmail, { ...sendEmail }]',
+      /:10:3 tasks: 'send-email' names two tasks: .*each needs names of its own/,
     ],
     [
       'a wrong store',
-      config,
-      'sqlite:.millrace/jobs.db',
-      'postgres://me:secret@host/db',
+      'sqlite:.millrace/jobs.db → postgres://me:secret@host/db',
       /:6:3 store: expected 'memory:', .*got 'postgres:\/\/…@host\/db'/,
     ],
     [
       'no default export',
-      config,
-      'export default',
-      'export const mill =',
+      'export default → export const mill =',
       /default export: must be a mill, as in `export default millrace\(/,
     ],
     [
       'a wrong path of an import',
-      config,
-      './tasks/send-email.ts',
-      './tasks/sendemail.ts',
+      './tasks/send-email.ts → ./tasks/sendemail.ts',
       /loading millrace\.config\.ts: Cannot find module '.*sendemail\.ts'/,
     ],
-    [
-      'a circle of imports',
-      task,
-      /^/,
-      `import mill from '../${config}'\nconsole.log(mill.tasks)\n`,
-      /in a circle see values that are not set yet/,
-    ],
-    [
-      'a store as an address',
-      config,
-      'sqlite:.mill',
-      'sqlite://.mill',
-      /:6:3 store: 'sqlite:' must be followed by a path/,
-    ],
+    ['a store as an address', 'sqlite:.mill → sqlite://.mill', /:6:3 store: 'sqlite:' must be followed by a path/],
     [
       'a file that cannot be written',
-      config,
-      'sqlite:.millrace/jobs.db',
-      'sqlite:README.md/jobs.db',
+      'sqlite:.millrace/jobs.db → sqlite:README.md/jobs.db',
       /the SQLite store '.*README\.md\/jobs\.db' cannot be used: /,
     ],
     [
       'a Redis that does not run',
-      config,
-      'sqlite:.millrace/jobs.db',
-      'redis://127.0.0.1:1',
+      'sqlite:.millrace/jobs.db → redis://127.0.0.1:1',
       /the Redis at redis:\/\/127\.0\.0\.1:1 cannot be reached: .*ECONNREFUSED/,
     ],
-  ])('names the mistake and the remedy for %s', async (_, file, text, by, message) => {
+  ]
+  const inTask: readonly Breakage[] = [
+    [
+      'an option of others',
+      "timeLimit: '30s' → attempts: 3",
+      /send-email\.ts:10:3 task 'send-email' attempts: .*is here retry: \{ max \}/,
+    ],
+    ['a schedule of others', "timeLimit: '30s' → repeat: {}", /send-email\.ts:10:3 .*is here schedules of the mill/],
+    [
+      'a wrong duration',
+      "'30s' → '30 seconds'",
+      /send-email\.ts:10:3 .*timeLimit: must be a duration such as .*got "30 seconds"/,
+    ],
+    [
+      'a missing export',
+      'export const → const',
+      /millrace\.config\.ts:10:11 tasks\.0: .*is undefined: is it exported under that name\?/,
+    ],
+    ['a syntax error in a task', "'30s', → '30s'", /tasks\/send-email\.ts:11:3: Unexpected token, expected ","/],
+    [
+      'a circle of imports',
+      ` → import mill from '../${config}'\nconsole.log(mill.tasks)\n`,
+      /in a circle see values that are not set yet/,
+    ],
+  ]
+  it.each([
+    ...inConfig.map((breakage) => [...breakage, config] as const),
+    ...inTask.map((breakage) => [...breakage, task] as const),
+  ])('names the mistake and the remedy for %s', async (_, change, message, file) => {
+    const [text = '', by = ''] = change.split(' → ')
     const cwd = await broken(file, text, by)
     const { code, stdout, stderr } = await run('stats', { cwd })
     expect({ stdout, stderr }).toEqual({ stdout: '', stderr: expect.stringMatching(message) })
@@ -173,7 +143,6 @@ describe('a new project that is broken', () => {
       /queue 'defualt' is not declared\. .*declared are: default\./,
     ],
     ['invalid JSON', ['enqueue', 'send-email', '{to:1}'], /the input must be JSON, .*'\{to:1\}'/],
-    ['no input', ['enqueue', 'send-email'], /the input is missing: `millrace enqueue <task> <json>`/],
     ['a command that is not there', ['wrok'], /unknown command 'wrok' \(Did you mean work\?\)/],
     ['a flag that is not there', ['work', '--concurency', '3'], /Did you mean --concurrency\?/],
   ])('lists what is known when asked for %s', async (_, args, message) => {

@@ -42,8 +42,29 @@ describe('the names of a queue in SQS', () => {
     expect(queueNames('shop', 'orders', true)).toEqual({ live: 'shop-orders.fifo', dead: 'dlq-shop-orders.fifo' })
   })
 
-  it.each(['a.b', 'a:b', 'naïve', 'a b', 'x'.repeat(68)])('are refused if SQS does not accept them: %s', (name) => {
-    expect(() => queueNames('millrace', name, false)).toThrow(expect.objectContaining({ code: 'config-invalid' }))
+  it.each<[string, string]>([
+    ...['a.b', 'a:b', 'naïve', 'a b', 'x'.repeat(68)].map((name): [string, string] => ['millrace', name]),
+    ['a b', 'orders'],
+    ['a.b', 'orders'],
+    ['a:b', 'orders'],
+    ['a/b', 'orders'],
+    ['{a}', 'orders'],
+    ['ü', 'orders'],
+    ['a\u0000', 'orders'],
+    ['x'.repeat(70), 'orders'],
+    ['shop', 'a,b'],
+    ['shop', 'orders.fifo'],
+    ['shop', 'päckchen'],
+    ['shop', 'a\nb'],
+    ['', ' '],
+    ['', 'x'.repeat(77)],
+  ])('are refused if SQS does not accept them: %j and %j', (namespace, queue) => {
+    expect(() => queueNames(namespace, queue, false)).toThrow(
+      expect.objectContaining({
+        code: 'config-invalid',
+        message: expect.stringMatching(/would be '.*' and 'dlq-.*' in SQS/s),
+      }),
+    )
   })
 
   it('may have 80 characters, including the dead-letter queue', () => {
@@ -110,7 +131,25 @@ describe('an envelope', () => {
     ['{"v":1,"task":"t","payload":"","dueAt":-1}', '"dueAt"'],
     ['{"v":1,"task":"t","payload":"","attempts":1.5}', '"attempts"'],
     ['{"v":1,"task":"t","payload":"","createdAt":1e400}', '"createdAt"'],
-  ])('that is invalid is refused with the reason: %s', (body, problem) => {
+    ['"a text"', 'no JSON object'],
+    ['{"v":1', 'no JSON object'],
+    ['\ufeff{"v":1,"task":"t","payload":""}', 'no JSON object'],
+    ['<xml/>', 'no JSON object'],
+    ['{"v":"1","task":"t","payload":""}', 'no "v": 1'],
+    ['{"v":1,"task":["t"],"payload":""}', 'no task'],
+    ['{"v":1,"task":"t","payload":null}', '"payload"'],
+    ['{"v":1,"task":"t","payload":7}', '"payload"'],
+    ['{"v":1,"task":"t","payload64":"a b"}', '"payload64"'],
+    ['{"v":1,"task":"t","payload64":"QUJ"}', '"payload64"'],
+    ['{"v":1,"task":"t","payload64":"QQ_="}', '"payload64"'],
+    ['{"v":1,"task":"t","payload":"","group":{}}', '"group"'],
+    ['{"v":1,"task":"t","payload":"","dueAt":null}', '"dueAt"'],
+    ['{"v":1,"task":"t","payload":"","attempts":-1}', '"attempts"'],
+    ['{"v":1,"task":"t","payload":"","createdAt":9007199254740993}', '"createdAt"'],
+    ['{"v":1,"task":"t","payload":"","meta64":"="}', '"meta64"'],
+    ['[{"v":1,"task":"t","payload":""}]', 'no JSON object'],
+    [`${'['.repeat(20_000)}`, 'no JSON object'],
+  ])('that is invalid is refused with the reason: %.60s', (body, problem) => {
     expect(readEnvelope(body)).toEqual({ problem: expect.stringContaining(problem) })
   })
 
