@@ -6,10 +6,10 @@ import type { JobRow } from '../../stores/rows/job-row.js'
 import { stateNames } from '../../stores/rows/job-row.js'
 import { leadOf, morgueOf, share, suspectLeadOf } from '../../stores/rows/queue-row.js'
 import type { ThrottleRow } from '../../stores/rows/scope-throttle.js'
+import { valueFromStored } from '../../stores/rows/stored-text.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
-import { valueFromStored } from '../../stores/sqlite/file/sqlite-text.js'
 import {
   type PayloadRow,
   type PayloadSetKey,

@@ -7,10 +7,7 @@ import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { StoreUnavailableError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
-
-export type SqlValue = string | number | bigint | Uint8Array | null
-
-export type Row = Record<string, SqlValue>
+import type { SqlValue } from '../../rows/stored-text.js'
 
 export interface Statement {
   run(...values: SqlValue[]): { readonly changes: number | bigint; readonly lastInsertRowid: number | bigint }

@@ -1,13 +1,14 @@
 /** Jobs of a SQLite store, read by id or as rows of a listing. */
 
 import { payloadsInPage, payloadsInRecord, resultDropped, type StoredJob } from '../../contract/job-records.js'
+import { storedJob } from '../../rows/job-record.js'
 import { isHidden, isRemembered, type JobRow } from '../../rows/job-row.js'
 import { morgueOf } from '../../rows/queue-row.js'
-import type { Row, Statement } from '../file/sqlite-driver.js'
+import type { Row } from '../../rows/stored-text.js'
+import type { Statement } from '../file/sqlite-driver.js'
 import { scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-import { storedJob } from './sqlite-record.js'
 
 interface FoundJobRow {
   readonly queue: QueueRow

@@ -13,13 +13,13 @@ import {
   type WorkerRecord,
   type WorkerSignal,
 } from '../../contract/worker-registry.js'
+import { present } from '../../rows/job-record.js'
 import { running } from '../../rows/job-row.js'
 import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from '../../rows/queue-row.js'
 import { stepLimit } from '../../rules/bounds.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteCrashes } from '../work/sqlite-crash.js'
-import { present } from './sqlite-record.js'
 
 interface HeldClaimRow {
   readonly queue: string

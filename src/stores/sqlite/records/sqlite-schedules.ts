@@ -9,7 +9,9 @@ import type {
   StoredSchedule,
   TickAnswer,
 } from '../../contract/schedules.js'
+import { present } from '../../rows/job-record.js'
 import { ready, running, scheduled } from '../../rows/job-row.js'
+import { fromStored, storedOrNull, toStored, valueFromStored } from '../../rows/stored-text.js'
 import {
   definitionIn,
   definitionText,
@@ -17,11 +19,9 @@ import {
   scheduleLeadAfter,
 } from '../../rules/schedule-record.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { fromStored, storedOrNull, toStored, valueFromStored } from '../file/sqlite-text.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { scheduleBell } from '../sqlite-wake-token.js'
 import type { SqliteEnqueue } from '../work/sqlite-enqueue.js'
-import { present } from './sqlite-record.js'
 
 interface ScheduleRow {
   readonly name: string

@@ -16,10 +16,11 @@ import {
   scheduled,
 } from '../../rows/job-row.js'
 import { bounded, positionOf } from '../../rows/queue-row.js'
+import type { SqlValue } from '../../rows/stored-text.js'
+import { payloadToStored, storedOrNull, toStored } from '../../rows/stored-text.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { stampOf } from '../../rules/sequence.js'
-import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
-import { payloadToStored, storedOrNull, toStored } from '../file/sqlite-text.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
 import { type QueueRow, takeStamp } from './sqlite-queue.js'

@@ -2,7 +2,8 @@
 
 import { HeldLanes, type LaneRow, laneColumns } from '../../rows/held-lanes.js'
 import type { CountedQueue } from '../../rows/queue-row.js'
-import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import type { SqlValue } from '../../rows/stored-text.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
 
 export class SqliteLanes extends HeldLanes {
   readonly #select: Statement

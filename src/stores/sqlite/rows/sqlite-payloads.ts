@@ -6,9 +6,9 @@ import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import type { JobRow } from '../../rows/job-row.js'
 import { running } from '../../rows/job-row.js'
+import { fromStored, payloadToStored } from '../../rows/stored-text.js'
 import { type CallPlace, payloadContent, payloadMark } from '../../rules/payloads.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import { fromStored, payloadToStored } from '../file/sqlite-text.js'
 
 /**
  * A set: the job it belongs to (`job.rid`), and which of the job's two it is, or the one on its way from set to set.

@@ -7,9 +7,10 @@
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
 import type { CountedQueue } from '../../rows/queue-row.js'
+import type { SqlValue } from '../../rows/stored-text.js'
 import { shardOf } from '../../rules/payloads.js'
 import { nextScore, nextStamp } from '../../rules/sequence.js'
-import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
 import { queueColumns } from '../file/sqlite-schema.js'
 
 /** A row of `queue`: a queue, or one shard of an ordered one. Property names are column names. */

@@ -2,7 +2,8 @@
 
 import { ruleText, type Throttle } from '../../../core/queue/throttle.js'
 import { type RateShelf, ScopeThrottle, type ThrottleRow } from '../../rows/scope-throttle.js'
-import type { Database, SqlValue, Statement } from '../file/sqlite-driver.js'
+import type { SqlValue } from '../../rows/stored-text.js'
+import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
 import { SqliteThrottleCounters } from './sqlite-throttle-counter.js'
 

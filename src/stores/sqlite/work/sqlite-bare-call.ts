@@ -4,8 +4,8 @@
  */
 
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import { fromStored, toStored } from '../../rows/stored-text.js'
 import { weightOf } from '../../rules/claim-weight.js'
-import { fromStored, toStored } from '../file/sqlite-text.js'
 
 /** A call of `Store.enqueue`, or one without an id, which is never sent again. */
 export interface SqliteEnqueueCall extends Omit<EnqueueCall, 'callId'> {

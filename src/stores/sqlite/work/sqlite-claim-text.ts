@@ -6,7 +6,7 @@
 import type { Payload } from '../../../core/values/codec.js'
 import type { Buried, Claim, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
-import { fromStored } from '../file/sqlite-text.js'
+import { fromStored } from '../../rows/stored-text.js'
 
 /** The answer to a claim. Jobs of plain queues are still text. */
 export interface ClaimedText {

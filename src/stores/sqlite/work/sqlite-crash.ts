@@ -4,8 +4,8 @@
 
 import type { Buried, Crash } from '../../contract/claim.js'
 import type { JobRow } from '../../rows/job-row.js'
+import { toStored } from '../../rows/stored-text.js'
 import { afterCrash } from '../../rules/claim-end.js'
-import { toStored } from '../file/sqlite-text.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 

@@ -2,11 +2,11 @@
 
 import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
 import { type JobRow, running } from '../../rows/job-row.js'
+import { fromStored } from '../../rows/stored-text.js'
 import type { ReadyPool } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { poolJobs } from '../file/sqlite-schema.js'
-import { fromStored } from '../file/sqlite-text.js'
 import { changeSome } from '../rows/sqlite-job.js'
 import { type PayloadHead, scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
 import { type QueueRow, takeStamp } from '../rows/sqlite-queue.js'

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { payloadToStored } from '#src/stores/sqlite/file/sqlite-text.js'
+import { payloadToStored } from '#src/stores/rows/stored-text.js'
 
 it('empty bytes are never bound with an empty buffer, which Node 22 would store as NULL', () => {
   const fromAnotherThread = structuredClone(new Uint8Array())

@@ -1,9 +1,8 @@
-/** The record of a job, made from its row in a SQLite store. */
+/** The record of a job, made from its row in a SQL store. */
 
-import type { StoredJob } from '../../contract/job-records.js'
-import { stateNames } from '../../rows/job-row.js'
-import type { Row } from '../file/sqlite-driver.js'
-import { valueFromStored } from '../file/sqlite-text.js'
+import type { StoredJob } from '../contract/job-records.js'
+import { stateNames } from './job-row.js'
+import { type Row, valueFromStored } from './stored-text.js'
 
 /** Of a row of `job` or of `remembered`, which names its states. */
 export function storedJob(queue: string, row: Row): StoredJob {

@@ -1,10 +1,13 @@
 /**
- * Text as stored in the file. Drivers cut text at a NUL character, so text that has one is stored as JSON after a mark.
- * So is text that happens to begin with the mark.
+ * Values as a SQL store keeps them. Databases refuse text with a NUL character, or drivers cut it there, so such text is
+ * stored as JSON after a mark. So is text that happens to begin with the mark.
  */
 
-import type { Payload } from '../../../core/values/codec.js'
-import type { SqlValue } from './sqlite-driver.js'
+import type { Payload } from '../../core/values/codec.js'
+
+export type SqlValue = string | number | bigint | Uint8Array | null
+
+export type Row = Record<string, SqlValue>
 
 const mark = '\u0001'
 
