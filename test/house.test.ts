@@ -65,37 +65,37 @@ describe('a house with violations', () => {
     [
       'an import over several lines',
       { 'src/core/job.ts': "import {\n  x,\n} from '../client/client.js'\n", 'src/client/client.ts': '' },
-      'src/core/job.ts:4 core (floor 0) must not import client/client.ts (5)',
+      'src/core/job.ts:4 core (floor 0) must not import client/client.ts (6)',
     ],
     [
       'a re-export from a floor above',
       { 'src/core/job.ts': "export * from '../cli/page.js'\n", 'src/cli/page.ts': '' },
-      'src/core/job.ts:2 core (floor 0) must not import cli/page.ts (9)',
+      'src/core/job.ts:2 core (floor 0) must not import cli/page.ts (10)',
     ],
     [
       'one store that knows another',
       { 'src/stores/redis/a.ts': "import '../sqlite/b.js'\n", 'src/stores/sqlite/b.ts': '' },
-      'src/stores/redis/a.ts:2 stores/redis (floor 4) must not import stores/sqlite/b.ts (4)',
+      'src/stores/redis/a.ts:2 stores/redis (floor 5) must not import stores/sqlite/b.ts (5)',
     ],
     [
       'two rooms of one floor that know each other',
       { 'src/client/a.ts': "const b = await import('../runtime/b.js')\n", 'src/runtime/b.ts': '' },
-      'src/client/a.ts:2 client (floor 5) must not import runtime/b.ts (5)',
+      'src/client/a.ts:2 client (floor 6) must not import runtime/b.ts (6)',
     ],
     [
       'a thread whose file is on a floor above',
       { 'src/runtime/a.ts': "new URL('../mill/b.js', import.meta.url)\n", 'src/mill/b.ts': '' },
-      'src/runtime/a.ts:2 runtime (floor 5) must not import mill/b.ts (7)',
+      'src/runtime/a.ts:2 runtime (floor 6) must not import mill/b.ts (8)',
     ],
     [
       'an import through the alias of the tests',
       { 'src/core/a.ts': "import '#src/cli/b.js'\n", 'src/cli/b.ts': '' },
-      'src/core/a.ts:2 core (floor 0) must not import cli/b.ts (9)',
+      'src/core/a.ts:2 core (floor 0) must not import cli/b.ts (10)',
     ],
     [
       'an import of the barrel',
       { 'src/cli/a.ts': "import { millrace } from '../index.js'\n", 'src/index.ts': '' },
-      'src/cli/a.ts:2 cli (floor 9) must not import index.ts (9)',
+      'src/cli/a.ts:2 cli (floor 10) must not import index.ts (10)',
     ],
     [
       'a page that imports of the rooms',
@@ -115,7 +115,7 @@ describe('a house with violations', () => {
     [
       'a rule that knows a store',
       { 'src/stores/rules/a.ts': "import '../memory/b.js'\n", 'src/stores/memory/b.ts': '' },
-      'src/stores/rules/a.ts:2 stores/rules (floor 2) must not import stores/memory/b.ts (4)',
+      'src/stores/rules/a.ts:2 stores/rules (floor 2) must not import stores/memory/b.ts (5)',
     ],
     [
       'a type name that stands for two things',

@@ -1,21 +1,12 @@
 /** The tables of a SQLite store. */
 
 import { ready } from '../../rows/job-row.js'
+import { historyCounts, historyGauges } from '../../sql/sql-history.js'
 
 /** `PRAGMA application_id`: 'MLRC'. */
 export const applicationId = 0x4d4c5243
 /** `PRAGMA user_version`: grows with every change of the tables. */
 export const schemaVersion = 1
-
-/**
- * The columns of `history`, in the order in which `countNumbers` and `gaugeNumbers` of `rules/history-slots` return
- * values.
- */
-export const historyCounts: readonly string[] = [
-  ...['enqueued', 'started', 'completed', 'failed', 'dead', 'crashed', 'cancelled', 'run_ms'],
-  ...Array.from({ length: 7 }, (_, i) => `runs_${i}`),
-]
-export const historyGauges: readonly string[] = ['lag_ms', 'waiting', 'running']
 
 /** A row is a queue, or one shard of an ordered one. */
 const queueTable = `

@@ -1,9 +1,9 @@
 /** Jobs of a SQLite store, read by id or as rows of a listing. */
 
 import { payloadsInPage, payloadsInRecord, resultDropped, type StoredJob } from '../../contract/job-records.js'
-import { storedJob } from '../../rows/job-record.js'
 import { isHidden, isRemembered, type JobRow } from '../../rows/job-row.js'
 import { morgueOf } from '../../rows/queue-row.js'
+import { storedJob } from '../../rows/stored-job.js'
 import type { Row } from '../../rows/stored-text.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'

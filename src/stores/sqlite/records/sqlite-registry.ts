@@ -3,20 +3,14 @@
  * worker is dead.
  */
 
-import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Buried, Crash } from '../../contract/claim.js'
 import type { ClaimKey } from '../../contract/settle.js'
-import {
-  type HeldClaim,
-  type SeenWorker,
-  storedWorker,
-  type WorkerRecord,
-  type WorkerSignal,
-} from '../../contract/worker-registry.js'
-import { present } from '../../rows/job-record.js'
+import type { HeldClaim, SeenWorker, WorkerRecord, WorkerSignal } from '../../contract/worker-registry.js'
 import { running } from '../../rows/job-row.js'
-import { bounded, leadOf, setLead, setSuspectLead, suspectLeadOf } from '../../rows/queue-row.js'
+import { leadOf, setLead, setSuspectLead, suspectLeadOf } from '../../rows/queue-row.js'
+import { present } from '../../rows/stored-job.js'
 import { stepLimit } from '../../rules/bounds.js'
+import { beatWorker, deleteWorker, liveWorkers, signalWorker } from '../../sql/sql-workers.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteCrashes } from '../work/sqlite-crash.js'
@@ -38,32 +32,12 @@ interface HeldClaimRow {
 
 export class SqliteWorkers {
   readonly #transaction: SqliteTransaction
-  readonly #write: Statement
-  readonly #signalled: Statement
-  readonly #signal: Statement
-  readonly #lapse: Statement
-  readonly #turnBack: Statement
-  readonly #delete: Statement
-  readonly #select: Statement
   readonly #held: Statement
   readonly #adopt: Statement
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
     const { db } = transaction
-    this.#write = db.prepare(
-      `INSERT INTO worker (id, record, seen_at, until) VALUES (?, ?, ?, ?)
-       ON CONFLICT DO UPDATE SET record = excluded.record, seen_at = excluded.seen_at, until = excluded.until`,
-    )
-    this.#signalled = db.prepare('SELECT signal FROM worker WHERE id = ?')
-    this.#signal = db.prepare('UPDATE worker SET signal = ? WHERE id = ? AND until > ?')
-    this.#lapse = db.prepare('DELETE FROM worker WHERE until <= ?')
-    // The clock was set back: from now on they live for as long as their last beat gave them.
-    this.#turnBack = db.prepare(
-      `UPDATE worker SET until = until - seen_at + ?1, seen_at = ?1 WHERE seen_at > ?1 + ${toleratedStepMs}`,
-    )
-    this.#delete = db.prepare('DELETE FROM worker WHERE id = ?')
-    this.#select = db.prepare('SELECT id, record, seen_at FROM worker WHERE until > ? ORDER BY id')
     // Reads all running jobs: there are no more than the slots of all workers, and an index by worker would have to be
     // written with every claim.
     this.#held = db.prepare(
@@ -78,21 +52,16 @@ export class SqliteWorkers {
   }
 
   beat(worker: WorkerRecord, ttlMs: number): WorkerSignal | undefined {
-    const now = this.#transaction.clock.now()
-    // Before the write: a worker that had lapsed comes back without its signal.
-    this.#lapse.run(now)
-    this.#write.run(worker.id, JSON.stringify(worker), now, bounded(now + ttlMs))
-    this.#turnBack.run(now)
-    return (this.#signalled.get(worker.id) as { signal: WorkerSignal | null } | undefined)?.signal ?? undefined
+    return this.#transaction.run(beatWorker(worker, ttlMs, this.#transaction.clock.now()))
   }
 
   signal(id: string, signal: WorkerSignal): boolean {
-    return Number(this.#signal.run(signal, id, this.#transaction.clock.now()).changes) === 1
+    return this.#transaction.run(signalWorker(id, signal, this.#transaction.clock.now()))
   }
 
   /** A worker that is removed leads nothing any more. */
   remove(id: string): void {
-    this.#delete.run(id)
+    this.#transaction.run(deleteWorker(id))
     const { queues } = this.#transaction
     for (const { name, shard } of queues.all()) {
       const queue = queues.shard(name, shard)!
@@ -102,12 +71,7 @@ export class SqliteWorkers {
   }
 
   list(): SeenWorker[] {
-    const now = this.#transaction.clock.now()
-    const rows = this.#select.all(now) as { id: string; record: string; seen_at: number }[]
-    return rows.flatMap(({ id, record: text, seen_at }) => {
-      const record = storedWorker(text)
-      return record === undefined ? [] : [{ ...record, id, seenAt: seen_at, silentMs: Math.max(0, now - seen_at) }]
-    })
+    return this.#transaction.run(liveWorkers(this.#transaction.clock.now()))
   }
 
   held(worker: string): HeldClaim[] {

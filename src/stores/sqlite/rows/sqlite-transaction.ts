@@ -11,6 +11,7 @@ import { mostClaimBytes, weightOf } from '../../rules/claim-weight.js'
 import type { ReadyPool } from '../../rules/fair-share.js'
 import { dueAt } from '../../rules/sequence.js'
 import { isLed } from '../../rules/wake-lead.js'
+import { atOnce, type SqlSteps } from '../../sql/sql-steps.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteRoom } from '../file/sqlite-room.js'
@@ -51,7 +52,9 @@ export class SqliteTransaction {
   readonly mostClaimBytes: number
   readonly weight: SqliteClaimWeight
 
-  readonly #run: string
+  readonly #boot: string
+  /** Those of `run`, by their texts. */
+  readonly #statements = new Map<string, Statement>()
   readonly #begin: Statement
   readonly #commit: Statement
   readonly #version: Statement
@@ -77,7 +80,7 @@ export class SqliteTransaction {
     this.#begin = db.prepare('BEGIN IMMEDIATE')
     this.#commit = db.prepare('COMMIT')
     this.#version = db.prepare('PRAGMA data_version')
-    this.#run = (db.prepare("SELECT value FROM meta WHERE name = 'boot'").get() as { value: string }).value
+    this.#boot = (db.prepare("SELECT value FROM meta WHERE name = 'boot'").get() as { value: string }).value
   }
 
   /** Begins a write, and forgets what another connection may have changed. Throws if others hold the write lock. */
@@ -95,8 +98,21 @@ export class SqliteTransaction {
     this.#commit.run()
   }
 
+  /** Runs a call that is written as steps for any SQL store. */
+  run<Answer>(steps: SqlSteps<Answer>): Answer {
+    return atOnce(steps, ({ sql, values, gives }) => {
+      let statement = this.#statements.get(sql)
+      if (statement === undefined) {
+        statement = this.db.prepare(sql)
+        this.#statements.set(sql, statement)
+      }
+      if (gives === 'all') return statement.all(...values)
+      return gives === 'first' ? statement.get(...values) : Number(statement.run(...values).changes)
+    })
+  }
+
   moment(): Moment {
-    return { now: this.clock.now(), mono: this.clock.mono(), run: this.#run }
+    return { now: this.clock.now(), mono: this.clock.mono(), run: this.#boot }
   }
 
   /** The job rows of a queue, by the rules of its kind. */

@@ -1,10 +1,11 @@
 /** The interface of a SQLite store's thread: each call that the other side may make, by name. */
 
+import type { HistoryEntry, HistoryPoint, HistorySpan } from '../../contract/history.js'
 import type { FsckFinding } from '../../contract/store-health.js'
 import { isLimited, isStopped } from '../../rows/queue-row.js'
-import { SqliteHistory } from '../records/sqlite-history.js'
+import { addHistory, readHistory } from '../../sql/sql-history.js'
+import { isWatched, publishLive, type ReadMessages, readLive, unwatchLive, watchLive } from '../../sql/sql-live.js'
 import { SqliteList } from '../records/sqlite-list.js'
-import { SqliteLive } from '../records/sqlite-live.js'
 import { SqliteLook } from '../records/sqlite-look.js'
 import { SqliteRecords } from '../records/sqlite-records.js'
 import { SqliteWorkers } from '../records/sqlite-registry.js'
@@ -53,8 +54,6 @@ export function sqliteOperations(transaction: SqliteTransaction) {
   const reshard = new SqliteReshard(transaction)
   const workers = new SqliteWorkers(transaction)
   const schedules = new SqliteSchedules(transaction, enqueue)
-  const live = new SqliteLive(transaction)
-  const history = new SqliteHistory(transaction)
   const throttleAdmin = new SqliteThrottleAdmin(transaction)
   const dataVersion = transaction.db.prepare('PRAGMA data_version')
   /** Whether something in the queue changes by itself. Ready jobs may be shut for a while. */
@@ -73,9 +72,10 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       held: workers.held.bind(workers),
       schedule: schedules.get.bind(schedules),
       schedules: schedules.list.bind(schedules),
-      isWatched: live.isWatched.bind(live),
-      readLive: live.read.bind(live),
-      readHistory: history.read.bind(history),
+      isWatched: (queue: string): boolean => transaction.run(isWatched(queue, transaction.clock.mono())),
+      readLive: (queue: string, after: number): ReadMessages => transaction.run(readLive(queue, after)),
+      readHistory: (queues: readonly string[], span: HistorySpan): HistoryPoint[][] =>
+        transaction.run(readHistory(queues, span, transaction.clock.now())),
       throttleState: throttleAdmin.state.bind(throttleAdmin),
       holds: throttleAdmin.holds.bind(throttleAdmin),
       rates: throttleAdmin.rates.bind(throttleAdmin),
@@ -127,10 +127,16 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       tick: schedules.tick.bind(schedules),
       dueSchedules: schedules.due.bind(schedules),
       resign: schedules.resign.bind(schedules),
-      publishLive: live.publish.bind(live),
-      watchLive: live.watch.bind(live),
-      unwatchLive: live.unwatch.bind(live),
-      addHistory: history.add.bind(history),
+      publishLive(queue: string, message: string): boolean {
+        const isRead = transaction.run(publishLive(queue, message, transaction.clock.mono()))
+        if (isRead) transaction.hasMessages = true
+        return isRead
+      },
+      watchLive: (queue: string, watcher: string, forMs: number) =>
+        transaction.run(watchLive(queue, watcher, forMs, transaction.clock.mono())),
+      unwatchLive: (queue: string, watcher: string): void => transaction.run(unwatchLive(queue, watcher)),
+      addHistory: (entries: readonly HistoryEntry[]): void =>
+        transaction.run(addHistory(entries, transaction.clock.now())),
       setThrottle: throttleAdmin.set.bind(throttleAdmin),
       setRate: throttleAdmin.setRate.bind(throttleAdmin),
       release: throttleAdmin.release.bind(throttleAdmin),
