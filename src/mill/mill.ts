@@ -6,7 +6,7 @@ import { type HistoryOptions, type QueueHistory, queueHistories } from '../clien
 import { depthsIn } from '../client/admin/queue-looks.js'
 import { Client, type ClientParts, TransactionEnqueue } from '../client/enqueue/client.js'
 import { DraftWarnings } from '../client/enqueue/draft-warnings.js'
-import type { DraftRules } from '../client/enqueue/job-draft.js'
+import type { DraftEnvironment } from '../client/enqueue/job-draft.js'
 import { Sender } from '../client/enqueue/sender.js'
 import {
   type HandleParts,
@@ -89,7 +89,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     this.#connection = connection
     this.#life = new WorkerLife(options.hooks, events)
     const warnings = new DraftWarnings(events)
-    const rulesOf = ({ traits }: Store): DraftRules => {
+    const rulesOf = ({ traits }: Store): DraftEnvironment => {
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, warnings, newId }
     }
     this.#handleParts = handlePartsOf(connection.opened, packing, registry, clock)

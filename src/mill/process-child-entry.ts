@@ -45,7 +45,7 @@ const marked = new Int32Array(new SharedArrayBuffer(4))
 /** 1 once the settle of the job is on its way. */
 const settling = new Int32Array(new SharedArrayBuffer(4))
 /** Messages of the guard from before the run. */
-const words: GuardMessage[] = []
+const early: GuardMessage[] = []
 /** The reason of a stop that was requested before the run. */
 let stopped: string | undefined
 
@@ -81,12 +81,12 @@ async function run(assignment: Assignment): Promise<void> {
     const mill = await loadIsolated(assignment.claim.task, filesFor(assignment.module, from), from)
     const store = await storeSource(from.descriptor, from.access).create()
     child = await mill.isolated({ assignment, store, guard, settling, tell, finished }, from)
-    for (const word of words.splice(0)) child.heed(word)
+    for (const message of early.splice(0)) child.onMessage(message)
     if (stopped !== undefined) child.stop(stopped)
     await child.run()
   } catch (error) {
     print(error)
-    await tell({ word: 'unable', error: messageOf(error) })
+    await tell({ kind: 'unable', error: messageOf(error) })
     await finished()
   }
 }
@@ -104,9 +104,9 @@ function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom
   }
   const entry = new URL('./process-guard-entry.js', import.meta.url)
   const guard = startStoreThread<GuardThreadData>('millrace-guard', entry, { settings, descriptor, access })
-  guard.on('message', (word: GuardMessage) => {
-    if (child === undefined) words.push(word)
-    else child.heed(word)
+  guard.on('message', (message: GuardMessage) => {
+    if (child === undefined) early.push(message)
+    else child.onMessage(message)
   })
   // Without a guard nobody keeps the lease: no process is better than one that nobody can stop.
   guard.on('error', (error) => {
@@ -169,12 +169,12 @@ function stop(message: string): void {
 function fail(error: unknown): void {
   print(error)
   if (child !== undefined) child.fail(error)
-  else void tell({ word: 'unable', error: messageOf(error) }).then(finished)
+  else void tell({ kind: 'unable', error: messageOf(error) }).then(finished)
 }
 
 /** Sends a message. Resolves to true if the worker has it, or false if the worker is gone. */
-function tell(word: ChildMessage): Promise<boolean> {
-  return worker.tell(word)
+function tell(message: ChildMessage): Promise<boolean> {
+  return worker.tell(message)
 }
 
 /** Ends the process and everything that the job has started. */

@@ -183,9 +183,9 @@ export class Drainer implements RunReport {
 
   async #settle(claims: readonly Claim[], verdicts: readonly Verdict[], ran?: Execution): Promise<RanJob[]> {
     const { registry, events, clock } = this.#parts
-    const words = ran instanceof JobExecution ? this.#updates.lastWords(ran, verdicts[0]) : undefined
+    const update = ran instanceof JobExecution ? this.#updates.lastUpdate(ran, verdicts[0]) : undefined
     const begun = ran?.task.kind === 'ordered' ? undefined : ran
-    if (words !== undefined) await this.#store.extend([words])
+    if (update !== undefined) await this.#store.extend([update])
     const items = claims.map((claim, i) =>
       settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, this.#rules, begun),
     )

@@ -2,7 +2,7 @@
 
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
-import type { Asked } from './asked.js'
+import type { ApiRequest } from './api-request.js'
 import { WebRefusal } from './failure.js'
 import { isAllowedHost, isLoopbackAddress, isLoopbackHost, isOwnOrigin } from './host-list.js'
 
@@ -67,7 +67,7 @@ export class Access {
   }
 
   /** Throws a refusal for a host that is not one of the window's. */
-  checkHost({ host }: Pick<Asked, 'host'>): void {
+  checkHost({ host }: Pick<ApiRequest, 'host'>): void {
     const { hosts } = this.#options
     if (isAllowedHost(host, hosts)) return
     throw new WebRefusal(
@@ -77,7 +77,7 @@ export class Access {
   }
 
   /** Throws a refusal for a request from a page of another origin. */
-  checkOrigin({ request, host = '' }: Asked): void {
+  checkOrigin({ request, host = '' }: ApiRequest): void {
     const origin = request.headers.get('origin') ?? undefined
     const site = request.headers.get('sec-fetch-site') ?? undefined
     if (isOwnOrigin({ origin, site }, host, this.#options.hosts)) return
@@ -88,7 +88,7 @@ export class Access {
   }
 
   /** The viewer who sent the request. Throws a refusal for an unknown one. */
-  async viewer(asked: Asked): Promise<KnownViewer> {
+  async viewer(asked: ApiRequest): Promise<KnownViewer> {
     const { authorize, token } = this.#options
     const bearer = /^Bearer +(\S+)$/i.exec(asked.request.headers.get('authorization') ?? '')?.[1]
     if (token !== undefined && bearer !== undefined) {
@@ -106,7 +106,7 @@ export class Access {
   }
 
   /** Throws a refusal if the viewer may not make this change, or if another page may have sent it. */
-  checkChange({ request }: Asked, viewer: KnownViewer): void {
+  checkChange({ request }: ApiRequest, viewer: KnownViewer): void {
     this.checkHeader(request)
     const { role } = viewer
     if (this.#options.readOnly)
@@ -135,7 +135,7 @@ export class Access {
   }
 
   /** The `Set-Cookie` header of a new session, for the right token. Throws a refusal. */
-  logIn(given: string, asked: Asked): string {
+  logIn(given: string, asked: ApiRequest): string {
     if (this.#options.token === undefined)
       throw new WebRefusal(
         'argument-invalid',
@@ -145,7 +145,7 @@ export class Access {
     return this.#sessions.begin(tokenViewer, asked.cookiePath, isSecure(asked))
   }
 
-  logOut(asked: Asked): string {
+  logOut(asked: ApiRequest): string {
     return this.#sessions.end(asked.cookiePath, isSecure(asked))
   }
 
@@ -157,7 +157,7 @@ export class Access {
   }
 
   /** The `Set-Cookie` header of a new session, for such a code. Throws a refusal. */
-  logInOnce(code: string, asked: Asked): string {
+  logInOnce(code: string, asked: ApiRequest): string {
     const untilAt = this.#logins.get(code)
     this.#logins.delete(code)
     if (untilAt !== undefined && untilAt > this.#mono())
@@ -176,7 +176,7 @@ export class Access {
    * Throws a refusal, another one after ten from this address in a minute. What is right is let in all the same: behind a proxy
    * all people have one address, and a stranger must not be able to shut it. Nobody finds a token by trying.
    */
-  #refuseWrong({ address }: Asked, message = 'the token is wrong.'): never {
+  #refuseWrong({ address }: ApiRequest, message = 'the token is wrong.'): never {
     const waitMs = this.#failures.waitMs(address)
     this.#failures.count(address)
     if (waitMs === 0) throw unauthorized(message)
@@ -200,7 +200,7 @@ function authorized(answer: boolean | Viewer): Viewer {
 }
 
 /** Without `token` and `authorize` only this machine may use the window. */
-function byLoopback({ request, host = '', address }: Asked): Viewer {
+function byLoopback({ request, host = '', address }: ApiRequest): Viewer {
   const isProxied = proxyHeaders.some((name) => request.headers.has(name))
   if (isLoopbackHost(host) && !isProxied && isLoopbackAddress(address)) return { name: 'loopback', role: 'operator' }
   if (address === '')
@@ -212,7 +212,7 @@ function byLoopback({ request, host = '', address }: Asked): Viewer {
   )
 }
 
-function isSecure({ request }: Asked): boolean {
+function isSecure({ request }: ApiRequest): boolean {
   return request.url.startsWith('https:') || request.headers.get('x-forwarded-proto') === 'https'
 }
 

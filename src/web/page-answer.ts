@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { apiPath } from './api/router.js'
-import type { Asked } from './asked.js'
+import type { ApiRequest } from './api-request.js'
 import { WebRefusal } from './failure.js'
 
 /** Files whose names contain a hash never change. */
@@ -18,7 +18,7 @@ const hashed = /[.-][\w-]{8,}\.(?:js|css|woff2|svg|png)$/
 const fileName = /^(?:assets\/.*|[^/]*\.\w{1,11})$/
 
 /** Throws a refusal for a method other than GET and HEAD, and for a missing file. */
-export function pageAnswer({ request, path }: Asked, files: ReadonlyMap<string, PageFile> | undefined): Response {
+export function pageAnswer({ request, path }: ApiRequest, files: ReadonlyMap<string, PageFile> | undefined): Response {
   if (request.method !== 'GET' && request.method !== 'HEAD')
     throw new WebRefusal(
       'method-not-allowed',

@@ -13,7 +13,7 @@ import type { Mill } from '../mill/mill.js'
 import { Access } from './access.js'
 import { MetricsPage, ProcessVitals } from './api/metrics-page.js'
 import { apiOf, apiPath, failureResponse, type RouterParts } from './api/router.js'
-import type { Asked } from './asked.js'
+import type { ApiRequest } from './api-request.js'
 import { WebRefusal } from './failure.js'
 import { MillWindow } from './mill-window.js'
 import { pageAnswer, pageFiles, pageFolder } from './page-answer.js'
@@ -42,7 +42,7 @@ class MetricsEndpoint {
   }
 
   /** The host is checked before. Throws a refusal for a viewer who may not look. */
-  async answer(asked: Asked): Promise<Response> {
+  async answer(asked: ApiRequest): Promise<Response> {
     if (asked.request.method !== 'GET')
       throw new WebRefusal('method-not-allowed', 'this address takes GET.', { allow: 'GET' })
     this.#access.checkOrigin(asked)
@@ -122,7 +122,7 @@ export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
 class MountedWindow {
   readonly #parts: RouterParts
   readonly #metrics: MetricsEndpoint
-  readonly #api: (asked: Asked) => Promise<Response>
+  readonly #api: (asked: ApiRequest) => Promise<Response>
   readonly #files = pageFiles(pageFolder)
 
   constructor(parts: RouterParts, metrics: MetricsEndpoint) {
@@ -176,18 +176,18 @@ class MountedWindow {
 
   /** Undefined for a path outside the window. */
   async #answer(
-    from: Pick<Asked, 'request' | 'incoming' | 'host' | 'address'>,
+    from: Pick<ApiRequest, 'request' | 'incoming' | 'host' | 'address'>,
     url: URL,
     basePath: string,
   ): Promise<Response | undefined> {
     const path = pathBelow(basePath, url.pathname)
     if (path === undefined) return undefined
-    const asked: Asked = { ...from, path, query: url.searchParams, cookiePath: `${basePath}/` }
+    const asked: ApiRequest = { ...from, path, query: url.searchParams, cookiePath: `${basePath}/` }
     const answer = await this.#below(asked, basePath).catch((error: unknown) => this.#failure(error))
     return secured(answer)
   }
 
-  async #below(asked: Asked, basePath: string): Promise<Response> {
+  async #below(asked: ApiRequest, basePath: string): Promise<Response> {
     const { access, window } = this.#parts
     const { path, request } = asked
     access.checkHost(asked)

@@ -68,13 +68,13 @@ describe('lines of a log', () => {
   it('that are still unsent go into the last message of the job, with its progress', () => {
     const { notes, job } = scene()
     const one = job()
-    expect(notes.lastWords(one)).toBeUndefined()
+    expect(notes.lastUpdate(one)).toBeUndefined()
     one.log('done')
     one.progress(1, 'all')
 
     const beat = { log: 'done\n', progress: { fraction: 1, note: 'all' } }
-    expect(notes.lastWords(one)).toEqual({ queue: 'q', id: 'a', fence: 7, leaseMs: 0, beat })
-    expect(notes.lastWords(one)).toBeUndefined()
+    expect(notes.lastUpdate(one)).toEqual({ queue: 'q', id: 'a', fence: 7, leaseMs: 0, beat })
+    expect(notes.lastUpdate(one)).toBeUndefined()
   })
 
   it('that are not valid text are converted', async () => {
@@ -163,8 +163,8 @@ describe('finished calls to enqueue', () => {
     const one = job()
     notes.done(one, 'first')
 
-    expect(notes.lastWords(one, { kind: 'complete', result: undefined })).toBeUndefined()
-    expect(marks(notes.lastWords(one, { kind: 'bury', reason: 'as told' })!)).toEqual({
+    expect(notes.lastUpdate(one, { kind: 'complete', result: undefined })).toBeUndefined()
+    expect(marks(notes.lastUpdate(one, { kind: 'bury', reason: 'as told' })!)).toEqual({
       'millrace:enqueued': ['first'],
     })
   })
@@ -223,7 +223,7 @@ describe('finished calls to enqueue', () => {
     notes.done(one, 'ANOTHER')
 
     expect(sent.map(({ beat }) => Object.keys(beat!))).toEqual([['checkpoint'], ['log'], ['checkpoint']])
-    expect(notes.lastWords(one, { kind: 'bury', reason: 'x' })).toBeUndefined()
+    expect(notes.lastUpdate(one, { kind: 'bury', reason: 'x' })).toBeUndefined()
   })
 
   it('have a key that no checkpoint may have', async () => {

@@ -40,7 +40,7 @@ export interface ProcessReport {
 }
 
 /** How long to wait for the last messages of a process that has ended: another process may hold its channel open. */
-const lastWordsMs = 500
+const lastMessagesMs = 500
 /** The time limit for reading its store for metrics: longer than the caller waits. */
 const readingMs = 10_000
 
@@ -63,12 +63,12 @@ export class ForkedWorker {
   #heardAt = this.forkedAt
   readonly #restarts: number
   readonly #child: ChildProcess
-  readonly #words: LineChannel | undefined
+  readonly #channel: LineChannel | undefined
   /** The waiting caller of a reading of its store. */
   #measured: ((reading: MillMetrics | undefined) => void) | undefined
 
   /** Forks `millrace` with these arguments. A process that cannot be started counts as ended at once. */
-  constructor(args: readonly string[], restarts: number, heard: (word: ProcessMessage) => void) {
+  constructor(args: readonly string[], restarts: number, heard: (message: ProcessMessage) => void) {
     this.#restarts = restarts
     const main = fileURLToPath(new URL('../main.js', import.meta.url))
     const child = spawn(process.execPath, [...process.execArgv, main, ...args, '--linked'], {
@@ -79,7 +79,7 @@ export class ForkedWorker {
     this.#child = child
     // Not the channel of Node's own `fork`, which throws in our event loop if a handler writes garbage to it.
     const socket = child.stdio[linkFd] as Socket | null | undefined
-    this.#words = socket ? new LineChannel(socket, (said) => this.#hear(said, heard)) : undefined
+    this.#channel = socket ? new LineChannel(socket, (said) => this.#onMessage(said, heard)) : undefined
     this.ended = new Promise((resolve) => {
       child.on('error', ({ message }) => {
         // A signal or a message that did not arrive is an error too.
@@ -92,28 +92,28 @@ export class ForkedWorker {
 
   /** Never rejects. */
   async #exited(code: number | null, signal: NodeJS.Signals | null, ended: (end: End) => void): Promise<void> {
-    await endsWithin(lastWordsMs, this.#words!.closed)
-    this.#words!.close()
+    await endsWithin(lastMessagesMs, this.#channel!.closed)
+    this.#channel!.close()
     ended(endOf(code, signal))
   }
 
-  #hear(said: object, heard: (word: ProcessMessage) => void): void {
-    const word = processMessageIn(said)
-    if (word === undefined) return
-    const isLeaving = word.millrace === 'recycling' || word.millrace === 'failing'
+  #onMessage(said: object, heard: (message: ProcessMessage) => void): void {
+    const message = processMessageIn(said)
+    if (message === undefined) return
+    const isLeaving = message.millrace === 'recycling' || message.millrace === 'failing'
     // User code in the process may send anything, even our own messages twice: one process has one successor.
     if (isLeaving && this.recycling) return
     if (isLeaving) this.recycling = true
-    if (word.millrace === 'dismissed') this.isDismissed = true
-    if (word.millrace === 'alone') this.isAlone = word.isAlone
-    if (word.millrace === 'measured') this.#measured?.(word.reading)
-    if ('pulse' in word) {
+    if (message.millrace === 'dismissed') this.isDismissed = true
+    if (message.millrace === 'alone') this.isAlone = message.isAlone
+    if (message.millrace === 'measured') this.#measured?.(message.reading)
+    if ('pulse' in message) {
       // Sent only from then on, because the first message may be garbled by other writes to the channel.
       this.ready = true
-      this.#pulse = word.pulse
+      this.#pulse = message.pulse
       this.#heardAt = performance.now()
     }
-    heard(word)
+    heard(message)
   }
 
   get pid(): number {
@@ -157,9 +157,9 @@ export class ForkedWorker {
     return reading
   }
 
-  tell(word: SupervisorMessage): void {
+  tell(message: SupervisorMessage): void {
     // A process that has just ended misses it; its end is reported anyway.
-    void this.#words?.say(word)
+    void this.#channel?.say(message)
   }
 }
 

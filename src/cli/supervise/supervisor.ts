@@ -156,8 +156,8 @@ export class Supervisor {
   }
 
   #fork(place: ProcessSlot, more: readonly string[] = []): void {
-    const process = new ForkedWorker([...this.#settings.args, ...more], place.restarts, (word) =>
-      this.#heard(word, process, place),
+    const process = new ForkedWorker([...this.#settings.args, ...more], place.restarts, (message) =>
+      this.#heard(message, process, place),
     )
     process.heardAtWatchedMs = this.#watched.ms
     for (const death of this.#deaths.all) process.tell({ millrace: 'died', ...death })

@@ -88,7 +88,7 @@ export class SourceChanges {
   #watch(folder: string, isNew: boolean): void {
     if (this.#watchers.has(folder)) return
     try {
-      const watcher = watch(folder, (event, name) => name !== null && this.#hear(event, join(folder, name)))
+      const watcher = watch(folder, (event, name) => name !== null && this.#onChange(event, join(folder, name)))
       watcher.on('error', () => this.#leave(folder))
       this.#watchers.set(folder, watcher)
       for (const entry of readdirSync(folder, { withFileTypes: true })) {
@@ -111,7 +111,7 @@ export class SourceChanges {
     }
   }
 
-  #hear(event: WatchEventType, path: string): void {
+  #onChange(event: WatchEventType, path: string): void {
     const name = basename(path)
     if (isIgnored(name)) return
     // It was removed or created: a new folder of this name is not seen by the old watcher.

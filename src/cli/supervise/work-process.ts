@@ -255,10 +255,10 @@ class SupervisorLink {
       this.lost = new Promise(() => {})
       return
     }
-    this.#channel = new LineChannel(new Socket({ fd: linkFd, readable: true, writable: true }), (word) => {
-      if (!isSupervisorMessage(word)) return
-      if (word.millrace === 'measure') return void this.#measure()
-      if (word.millrace === 'died') return processSeenDeaths.see(word)
+    this.#channel = new LineChannel(new Socket({ fd: linkFd, readable: true, writable: true }), (message) => {
+      if (!isSupervisorMessage(message)) return
+      if (message.millrace === 'measure') return void this.#measure()
+      if (message.millrace === 'died') return processSeenDeaths.see(message)
       dump()
       this.#tell({ millrace: 'dumped' })
     })
@@ -311,11 +311,11 @@ class SupervisorLink {
     this.#tell({ millrace: 'measured', reading })
   }
 
-  #tell(word: ProcessMessage): void {
+  #tell(message: ProcessMessage): void {
     if (!this.isUp) return
     this.#isSending = true
     // A message that cannot be sent does not matter: the loss of the supervisor is an event of its own.
-    void this.#channel!.say(word).then(() => {
+    void this.#channel!.say(message).then(() => {
       this.#isSending = false
     })
   }

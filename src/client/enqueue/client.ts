@@ -28,7 +28,7 @@ import { listOfOne } from '../../core/values/list-of-one.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Transactions, UserConnection } from '../../stores/contract/transactions.js'
-import { type DraftRules, draftJob, draftJobNow, type JobDraft, nameOf } from './job-draft.js'
+import { type DraftEnvironment, draftJob, draftJobNow, type JobDraft, nameOf } from './job-draft.js'
 import type { Sender } from './sender.js'
 
 /** The outcome of one job of an `enqueueMany`: its handle, or the error that refused it. */
@@ -36,7 +36,7 @@ export type EnqueueResult<Result = unknown> = { readonly job: JobHandle<Result> 
 
 /** @internal */
 export interface ClientParts {
-  readonly rules: () => Promise<DraftRules>
+  readonly rules: () => Promise<DraftEnvironment>
   readonly sender: Sender
   readonly middleware: readonly Middleware[]
   readonly events: Events
@@ -50,7 +50,7 @@ export class Client {
   readonly #parts: ClientParts
   readonly #layers: readonly NonNullable<Middleware['enqueue']>[]
   /** The rules, which are known once the store is open and do not change afterwards. */
-  #rules: DraftRules | undefined
+  #rules: DraftEnvironment | undefined
 
   constructor(parts: ClientParts) {
     this.#parts = parts
@@ -176,7 +176,7 @@ function toldOf(result: JobHandle | Error): EnqueueResult {
  * The calls for all items. Throws `EnqueueManyError` with every mistake, or the mistake itself if only one job was
  * requested.
  */
-async function callsOf(items: readonly EnqueueItem[], many: boolean, rules: DraftRules): Promise<PlacedCall[]> {
+async function callsOf(items: readonly EnqueueItem[], many: boolean, rules: DraftEnvironment): Promise<PlacedCall[]> {
   const packer = new CallPacker(rules)
   const wrong = new Map<number, Error>()
   const take = (draft: JobDraft | Error, place: number) => {
@@ -202,7 +202,7 @@ async function callsOf(items: readonly EnqueueItem[], many: boolean, rules: Draf
   )
 }
 
-function draftOrError(item: EnqueueItem, rules: DraftRules): JobDraft | Error | Promise<JobDraft | Error> {
+function draftOrError(item: EnqueueItem, rules: DraftEnvironment): JobDraft | Error | Promise<JobDraft | Error> {
   try {
     const draft = draftJob(item, rules)
     return draft instanceof Promise ? draft.catch((error: Error) => error) : draft
@@ -233,10 +233,10 @@ const mostBytes = 1_048_576
 class CallPacker {
   readonly calls: PlacedCall[] = []
   readonly #open = new Map<string, OpenPlacedCall>()
-  readonly #rules: DraftRules
+  readonly #rules: DraftEnvironment
   #last: OpenPlacedCall | undefined
 
-  constructor(rules: DraftRules) {
+  constructor(rules: DraftEnvironment) {
     this.#rules = rules
   }
 
@@ -260,7 +260,7 @@ class CallPacker {
 }
 
 /** The call for one job, or the first for several. */
-function callOf(draft: JobDraft, { newId }: DraftRules): OpenCall {
+function callOf(draft: JobDraft, { newId }: DraftEnvironment): OpenCall {
   // An id generated for the job also names its call. A user's id may come again, in another call.
   return new OpenCall(draft.isIdNew ? draft.job.id : newId(), draft)
 }
@@ -290,13 +290,13 @@ type MayWait<T> = T | Promise<T>
 export class TransactionEnqueue {
   readonly #parts: Pick<ClientParts, 'middleware' | 'events' | 'handle'>
   readonly #store: () => Store | undefined
-  readonly #rulesOf: (store: Store) => DraftRules
+  readonly #rulesOf: (store: Store) => DraftEnvironment
 
   /** `store`: the store, if it is open. */
   constructor(
     parts: Pick<ClientParts, 'middleware' | 'events' | 'handle'>,
     store: () => Store | undefined,
-    rulesOf: (store: Store) => DraftRules,
+    rulesOf: (store: Store) => DraftEnvironment,
   ) {
     this.#parts = parts
     this.#store = store

@@ -26,7 +26,7 @@ import type { StoreTraits } from '../../stores/contract/store.js'
 import type { DraftWarnings } from './draft-warnings.js'
 
 /** The parts of the mill that a draft needs. */
-export interface DraftRules {
+export interface DraftEnvironment {
   readonly registry: Registry
   /** Names of tasks that only workers elsewhere know. */
   readonly tasksElsewhere: readonly string[]
@@ -57,7 +57,7 @@ export class JobDraft {
  * Checks and encodes one job; a promise only if its task has a schema. Throws `UnknownTaskError`, `InvalidJobError`,
  * `PayloadTooLargeError`, `UnknownQueueError` or `UnsupportedByStoreError`; nothing was stored then.
  */
-export function draftJob(item: EnqueueItem, rules: DraftRules): JobDraft | Promise<JobDraft> {
+export function draftJob(item: EnqueueItem, rules: DraftEnvironment): JobDraft | Promise<JobDraft> {
   const { task, input } = item
   const draft = checkedDraft(item, rules)
   if (task.input === undefined) return draft(item)
@@ -67,7 +67,7 @@ export function draftJob(item: EnqueueItem, rules: DraftRules): JobDraft | Promi
 }
 
 /** Like `draftJob`, but the input is stored as it was given, for many jobs that must not share what the schema makes. */
-export async function draftGivenJob(item: EnqueueItem, rules: DraftRules): Promise<JobDraft> {
+export async function draftGivenJob(item: EnqueueItem, rules: DraftEnvironment): Promise<JobDraft> {
   const { task, input } = item
   const draft = checkedDraft(item, rules)
   if (task.input !== undefined) await validated(task.input, input, inputOf(task))
@@ -75,7 +75,7 @@ export async function draftGivenJob(item: EnqueueItem, rules: DraftRules): Promi
 }
 
 /** Like `draftJob`, but synchronous. Also throws `InvalidJobError` if the schema of its task is asynchronous. */
-export function draftJobNow(item: EnqueueItem, rules: DraftRules): JobDraft {
+export function draftJobNow(item: EnqueueItem, rules: DraftEnvironment): JobDraft {
   const { task, input } = item
   const draft = checkedDraft(item, rules)
   if (task.input === undefined) return draft(item)
@@ -89,7 +89,7 @@ function inputOf(task: AnyTask): string {
 }
 
 /** A function that makes the draft once the input is known to be valid. It is given the input to be stored. */
-function checkedDraft(item: EnqueueItem, rules: DraftRules): (made: MadeInput) => JobDraft {
+function checkedDraft(item: EnqueueItem, rules: DraftEnvironment): (made: MadeInput) => JobDraft {
   const { task, options } = item
   refuseUnknown(task, rules)
   const {
@@ -107,7 +107,7 @@ function checkedDraft(item: EnqueueItem, rules: DraftRules): (made: MadeInput) =
 }
 
 /** Refuses a task that no worker of this mill knows: it would put its jobs back for ever. */
-function refuseUnknown(task: AnyTask, { registry, tasksElsewhere }: DraftRules): void {
+function refuseUnknown(task: AnyTask, { registry, tasksElsewhere }: DraftEnvironment): void {
   if (registry.find(task.name) !== undefined || tasksElsewhere.includes(task.name) || isRunElsewhere(task)) return
   throw new UnknownTaskError(task.name, [...registry.tasks.keys()])
 }
@@ -130,7 +130,7 @@ const plainOptions = new Set<string>([
 function checkedPlainQueue(
   task: AnyPlainTask,
   { options, child, origin }: EnqueueItem,
-  { registry, traits }: DraftRules,
+  { registry, traits }: DraftEnvironment,
 ): Queue {
   const parent = origin?.parent
   checkOptions(task, options, plainOptions)
@@ -196,7 +196,7 @@ const plainOnly: Readonly<Record<string, string>> = {
 }
 
 /** The queue of the job, after every check that needs no input. */
-function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, { registry }: DraftRules): Queue {
+function checkedOrderedQueue(task: AnyOrderedTask, options: AnyEnqueueOptions, { registry }: DraftEnvironment): Queue {
   // The queue may be named, as for plain tasks; it must be the task's own.
   const refused = Object.keys(options ?? {}).find((name) => plainOnly[name] !== undefined)
   if (refused !== undefined) throw wrong(task, `${refused} is for plain tasks: ${plainOnly[refused]}`)
@@ -250,7 +250,12 @@ interface MadeInput {
  *
  * `output`: what the schema made of `input`. A promise only if the schema answers with one.
  */
-function madeInput(task: AnyTask, input: unknown, output: unknown, rules: DraftRules): MadeInput | Promise<MadeInput> {
+function madeInput(
+  task: AnyTask,
+  input: unknown,
+  output: unknown,
+  rules: DraftEnvironment,
+): MadeInput | Promise<MadeInput> {
   const payload = encodedOr(rules, output)
   if (payload === undefined) return { input }
   if (output === input || isSame(payload, encodedOr(rules, input))) return { input: output, payload }
@@ -264,7 +269,7 @@ function givenInput(
   task: AnyTask,
   input: unknown,
   payload: Payload,
-  rules: DraftRules,
+  rules: DraftEnvironment,
 ): MadeInput | Promise<MadeInput> {
   return after(made(task.input!, input), (again) => {
     if (!isSame(payload, payloadOf(again, rules))) rules.warnings.schemaVaries(task)
@@ -276,12 +281,12 @@ function after<From, To>(from: From | Promise<From>, next: (from: From) => To | 
   return from instanceof Promise ? from.then(next) : next(from)
 }
 
-function payloadOf(result: SchemaResult<unknown>, rules: DraftRules): Payload | undefined {
+function payloadOf(result: SchemaResult<unknown>, rules: DraftEnvironment): Payload | undefined {
   return result.issues === undefined ? encodedOr(rules, result.value) : undefined
 }
 
 /** Undefined if the value cannot be encoded. */
-function encodedOr({ packing }: DraftRules, value: unknown): Payload | undefined {
+function encodedOr({ packing }: DraftEnvironment, value: unknown): Payload | undefined {
   try {
     return packing.encode(value)
   } catch {
@@ -299,7 +304,7 @@ function plainDraft(
   item: EnqueueItem,
   made: MadeInput,
   queue: string,
-  rules: DraftRules,
+  rules: DraftEnvironment,
 ): JobDraft {
   const { input, options, child } = item
   // Text, otherwise it would be refused by now.
@@ -339,7 +344,7 @@ const shortestMemoryMs = 1
  * How long an id is remembered after its job has ended, if a user gave it or it follows from a parent. Throws
  * `InvalidJobError`.
  */
-function memoryMs(task: AnyPlainTask, options: AnyEnqueueOptions, rules: DraftRules): number {
+function memoryMs(task: AnyPlainTask, options: AnyEnqueueOptions, rules: DraftEnvironment): number {
   const { id, ifWaiting, idempotency } = options
   const ownMs = idempotency === undefined ? undefined : parseDuration(idempotency)
   if (idempotency !== undefined && ownMs === undefined)
@@ -358,7 +363,7 @@ function expiryOf(
   task: AnyPlainTask,
   { expiresIn = task.expiresInMs, runAt }: AnyEnqueueOptions,
   { delayMs = 0 }: Pick<JobInMaking, 'delayMs'>,
-  { traits }: DraftRules,
+  { traits }: DraftEnvironment,
 ): number | undefined {
   if (expiresIn === undefined || expiresIn === 'never') return undefined
   const expiresMs = parseDuration(expiresIn)
@@ -403,7 +408,7 @@ function orderedDraft(
   task: AnyOrderedTask,
   { input, options, origin, child }: EnqueueItem,
   made: MadeInput,
-  rules: DraftRules,
+  rules: DraftEnvironment,
 ): JobDraft {
   const score = scoreOf(task, input, options)
   const payload = made.payload ?? encoded(rules, task, 'input', made.input)
@@ -470,7 +475,7 @@ class JobInMaking implements NewJob {
 }
 
 /** The group; undefined for none. Throws `InvalidJobError` or `UnsupportedByStoreError`. */
-function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftRules): string | undefined {
+function checkedGroup(task: AnyTask, given: unknown, { traits }: DraftEnvironment): string | undefined {
   const group = groupNameOf(given)
   if (group === undefined) throw wrong(task, `group ${groupMistake(given)}`)
   if (group === '') return undefined
@@ -497,7 +502,7 @@ function addContent(
   task: AnyTask,
   options: AnyEnqueueOptions,
   origin: StoredOrigin | undefined,
-  rules: DraftRules,
+  rules: DraftEnvironment,
 ): number {
   const { delay, runAt } = options
   // A job that may take the place of another has a life of its own: its children are not those of the other.
@@ -512,7 +517,7 @@ function addContent(
 }
 
 /** The encoded part. `part`: `'input'` or `'meta'`. */
-function encoded({ packing }: DraftRules, task: AnyTask, part: string, value: unknown): Payload {
+function encoded({ packing }: DraftEnvironment, task: AnyTask, part: string, value: unknown): Payload {
   try {
     return packing.encode(value)
   } catch (error) {
@@ -523,7 +528,12 @@ function encoded({ packing }: DraftRules, task: AnyTask, part: string, value: un
 }
 
 /** The size of a part in its stored form, so compression makes room. Throws `PayloadTooLargeError`. */
-function fittingBytes(payload: Payload, task: AnyTask, part: string, { maxPayloadBytes, traits }: DraftRules): number {
+function fittingBytes(
+  payload: Payload,
+  task: AnyTask,
+  part: string,
+  { maxPayloadBytes, traits }: DraftEnvironment,
+): number {
   const bytes = payloadBytes(payload)
   const limit = Math.min(maxPayloadBytes, traits.maxPayloadBytes)
   if (bytes > limit) throw new PayloadTooLargeError(`the ${part} of a ${nameOf(task)}`, bytes, limit)

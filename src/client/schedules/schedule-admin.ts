@@ -30,7 +30,7 @@ import type { Store } from '../../stores/contract/store.js'
 import { idBeside } from '../../stores/rules/schedule-tick.js'
 import { total } from '../admin/step-loop.js'
 import type { ClientParts } from '../enqueue/client.js'
-import type { DraftRules } from '../enqueue/job-draft.js'
+import type { DraftEnvironment } from '../enqueue/job-draft.js'
 import { allSchedules, recordsOf, schedulesOf } from '../store-facets.js'
 import { enqueueDueBefore } from './due-enqueue.js'
 import { changeTo, nextTick, scheduleDraft, scheduledJob } from './schedule-definition.js'
@@ -261,7 +261,7 @@ export class ScheduleAdmin {
   /** `changed`: the change of the schedule; `'same'` for none, undefined to look at it anew. */
   async #change(
     name: string,
-    changed: (stored: StoredSchedule, store: Store, rules: DraftRules) => Promise<Changed | 'same' | undefined>,
+    changed: (stored: StoredSchedule, store: Store, rules: DraftEnvironment) => Promise<Changed | 'same' | undefined>,
   ): Promise<void> {
     const [store, rules] = await this.#opened()
     const isDone = await insist(async () => {
@@ -292,7 +292,7 @@ export class ScheduleAdmin {
     )
   }
 
-  #opened(): Promise<[Store, DraftRules]> {
+  #opened(): Promise<[Store, DraftEnvironment]> {
     return Promise.all([this.#connect(), this.#client.rules()])
   }
 }
@@ -374,7 +374,7 @@ interface Reconciliation {
 async function reconcile(
   store: Store,
   { by, schedules: declared }: Declaration,
-  rules: DraftRules,
+  rules: DraftEnvironment,
   events: Events,
   since?: number,
 ): Promise<Reconciliation> {

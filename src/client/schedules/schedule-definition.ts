@@ -14,7 +14,7 @@ import type { NewJob } from '../../stores/contract/new-job.js'
 import type { ScheduleChange, ScheduleDefinition, StoredSchedule } from '../../stores/contract/schedules.js'
 import { definitionText, placeOf } from '../../stores/rules/schedule-record.js'
 import { jitterOf } from '../../stores/rules/schedule-tick.js'
-import { type DraftRules, draftGivenJob, draftJobNow, type JobDraft } from '../enqueue/job-draft.js'
+import { type DraftEnvironment, draftGivenJob, draftJobNow, type JobDraft } from '../enqueue/job-draft.js'
 
 /**
  * The definition of a schedule; `declaredBy` is absent for one that is set at run time. Until a tick names it, a plain
@@ -25,7 +25,7 @@ export async function scheduleDraft(
   name: string,
   schedule: CheckedSchedule,
   declaredBy: string | undefined,
-  rules: DraftRules,
+  rules: DraftEnvironment,
 ): Promise<ScheduleDefinition> {
   try {
     return definitionOf(name, schedule, declaredBy, await draftGivenJob(itemOf(name, schedule), rules))
@@ -38,7 +38,7 @@ export async function scheduleDraft(
  * The mistake in the job of a schedule; undefined if there is none, or none that can be seen at once: a schema may
  * answer later.
  */
-export function draftMistake(name: string, schedule: CheckedSchedule, rules: DraftRules): string | undefined {
+export function draftMistake(name: string, schedule: CheckedSchedule, rules: DraftEnvironment): string | undefined {
   const { task, input } = schedule
   if (task.input !== undefined && made(task.input, input) instanceof Promise) return undefined
   try {

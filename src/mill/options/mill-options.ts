@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import { DraftWarnings } from '../../client/enqueue/draft-warnings.js'
-import type { DraftRules } from '../../client/enqueue/job-draft.js'
+import type { DraftEnvironment } from '../../client/enqueue/job-draft.js'
 import { draftMistake } from '../../client/schedules/schedule-definition.js'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../../core/errors.js'
 import { Events } from '../../core/events.js'
@@ -328,7 +328,7 @@ function scheduleIssues(
  */
 function refuseScheduledJobs(
   schedules: ReadonlyMap<string, CheckedSchedule>,
-  rules: Omit<DraftRules, 'warnings' | 'newId'>,
+  rules: Omit<DraftEnvironment, 'warnings' | 'newId'>,
 ): void {
   // Warnings are for those who write them to the store.
   const checking = { ...rules, warnings: new DraftWarnings(new Events()), newId: () => 'checked' }

@@ -48,7 +48,7 @@ export class LeaseKeeper {
     const { store, mono, host, pid, startThread, blockedTo } = parts
     this.#parts = parts
     this.#answeredAt = mono()
-    const report = (news: Report) => this.#hear(news)
+    const report = (news: Report) => this.#onReport(news)
     this.#beats = new LeaseBeats({
       ...{ connect: async () => store, mono, host, pid },
       report: (news) => {
@@ -219,7 +219,7 @@ export class LeaseKeeper {
     return { at: this.#parts.mono(), kept, begun }
   }
 
-  #hear(news: Report): void {
+  #onReport(news: Report): void {
     // A call that was under way at the stop may fail because the store is being closed.
     if (this.#stopped !== undefined) return
     const { events } = this.#parts

@@ -111,7 +111,7 @@ export class LeaseThread {
     this.#up = new Int32Array(new SharedArrayBuffer(4))
     this.#keeping = 0
     let cause: unknown
-    worker.on('message', (report: ThreadReport) => this.#hear(report))
+    worker.on('message', (report: ThreadReport) => this.#onReport(report))
     worker.once('error', (error) => {
       cause = error
     })
@@ -123,7 +123,7 @@ export class LeaseThread {
     this.#parts.onStart()
   }
 
-  #hear(report: ThreadReport): void {
+  #onReport(report: ThreadReport): void {
     if (this.#worker === undefined) return
     if (report.kind === 'up') {
       this.#deaths = 0

@@ -215,7 +215,7 @@ export class JobUpdates {
    * The update to send before the end of the claim is settled; undefined if nothing is left. `verdict`: that end, given
    * by a handler in this process.
    */
-  lastWords(job: Noting, verdict?: Verdict): ExtendItem | undefined {
+  lastUpdate(job: Noting, verdict?: Verdict): ExtendItem | undefined {
     this.#unsent.delete(job)
     const { claim, unsentLog: log, unsentProgress: progress } = job
     const hasNews = job.kept?.hasNews === true && verdict !== undefined && mayComeAgain(verdict)

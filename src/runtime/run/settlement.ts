@@ -190,7 +190,7 @@ export class Settler {
   /** Items to send, and next to them the callbacks for the answers. */
   #items: SettleItem[] = []
   /** Last updates of some of their jobs, sent before the items. */
-  #words: ExtendItem[] = []
+  #updates: ExtendItem[] = []
   #waiting: Answered[] = []
   /** Items that were sent and have no answer. */
   #underWay: (readonly SettleItem[])[] = []
@@ -205,10 +205,10 @@ export class Settler {
 
   /**
    * Settles with the other items of this tick. `answered` is called once, when the store has answered or is given up.
-   * `words`: the last update of the claim; it is lost if the store is away.
+   * `update`: the last update of the claim; it is lost if the store is away.
    */
-  settle(item: SettleItem, answered: Answered, words?: ExtendItem): void {
-    if (words !== undefined) this.#words.push(words)
+  settle(item: SettleItem, answered: Answered, update?: ExtendItem): void {
+    if (update !== undefined) this.#updates.push(update)
     this.#items.push(item)
     this.#waiting.push(answered)
     if (this.#planned) return
@@ -222,7 +222,7 @@ export class Settler {
   /** Sends the collected items now, so that a claim made in the same tick shares their commit. */
   flush(): void {
     if (this.#items.length === 0) return
-    this.#say()
+    this.#sendUpdates()
     const items = this.#items
     const waiting = this.#waiting
     this.#items = []
@@ -236,13 +236,13 @@ export class Settler {
   }
 
   /** Not awaited: calls of one handle are carried out in the order in which they are made. */
-  #say(): void {
-    const words = this.#words
-    if (words.length === 0) return
-    this.#words = []
+  #sendUpdates(): void {
+    const updates = this.#updates
+    if (updates.length === 0) return
+    this.#updates = []
     const { maxBatch } = this.#store.traits
-    for (let i = 0; i < words.length; i += maxBatch)
-      this.#store.extend(words.slice(i, i + maxBatch)).catch((error: unknown) => {
+    for (let i = 0; i < updates.length; i += maxBatch)
+      this.#store.extend(updates.slice(i, i + maxBatch)).catch((error: unknown) => {
         this.#surroundings.events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
       })
   }

@@ -2,7 +2,7 @@
 
 import type * as v from 'valibot'
 import type { Access, KnownViewer } from '../access.js'
-import type { Asked } from '../asked.js'
+import type { ApiRequest } from '../api-request.js'
 import type { MillWindow } from '../mill-window.js'
 import type { Streams } from '../streams.js'
 
@@ -11,7 +11,7 @@ export interface EndpointCall<Query, Body> {
   readonly window: MillWindow
   readonly access: Access
   readonly streams: Streams
-  readonly asked: Asked
+  readonly asked: ApiRequest
   readonly viewer: KnownViewer
   /** The names in the address. */
   readonly params: Readonly<Record<string, string>>

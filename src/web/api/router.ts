@@ -6,7 +6,7 @@ import { defined } from '../../core/values/defined.js'
 import { exactJson, recordJson } from '../../core/values/json.js'
 import { exactly, mistakesIn } from '../../core/values/option-check.js'
 import type { Access, KnownViewer } from '../access.js'
-import type { Asked } from '../asked.js'
+import type { ApiRequest } from '../api-request.js'
 import { type Audit, tellAudit } from '../audit.js'
 import { failureOf, WebRefusal } from '../failure.js'
 import type { MillWindow } from '../mill-window.js'
@@ -30,7 +30,7 @@ export interface RouterParts {
 }
 
 interface Bindings {
-  readonly Bindings: Asked
+  readonly Bindings: ApiRequest
 }
 
 /** Of a larger body only the first mistake is named: to list all takes as long as its sender likes. */
@@ -53,7 +53,7 @@ export const endpoints: readonly Endpoint[] = [
 ]
 
 /** Takes the part of the path below the window. The host is checked before. */
-export function apiOf(parts: RouterParts): (asked: Asked) => Promise<Response> {
+export function apiOf(parts: RouterParts): (asked: ApiRequest) => Promise<Response> {
   const app = new Hono<Bindings>().basePath(apiPath)
   app.get('/openapi.json', async ({ env }) => {
     parts.access.checkOrigin(env)
@@ -94,7 +94,7 @@ function refuseMethod(path: string): never {
 async function answer(
   parts: RouterParts,
   one: Endpoint,
-  asked: Asked,
+  asked: ApiRequest,
   given: Readonly<Record<string, string>>,
 ): Promise<Response> {
   const { access, window } = parts
@@ -227,7 +227,7 @@ async function audited(
     viewer,
     params,
     body,
-  }: { readonly asked: Asked; readonly viewer: KnownViewer; readonly params: Audit['on']; readonly body: unknown },
+  }: { readonly asked: ApiRequest; readonly viewer: KnownViewer; readonly params: Audit['on']; readonly body: unknown },
   { mill, options }: MillWindow,
   run: () => Promise<unknown>,
 ): Promise<unknown> {

@@ -83,9 +83,9 @@ export class ClaimCalls {
     const { ends, answered } = this.#parts
     answered(answer)
     if (answer.isInDoubt) this.unheard.suspected()
-    this.damaged.told(from, answer.damaged)
+    this.damaged.onAnswer(from, answer.damaged)
     ends.tell(answer)
-    this.leads.told(answer.waits)
+    this.leads.onWaits(answer.waits)
   }
 
   /**
@@ -131,7 +131,7 @@ class Leads {
   }
 
   /** Notes the leads in a claim's answer. */
-  told(waits: readonly Wait[]): void {
+  onWaits(waits: readonly Wait[]): void {
     if (this.#isStopped) return
     for (const wait of waits) if (wait.reason !== 'suspect') this.#note(wait)
   }
@@ -196,7 +196,7 @@ class DamagedQueues {
   }
 
   /** Notes the damage that a claim on `from` reported. Throws a damage's error if no usable queue is left. */
-  told(from: readonly ClaimFrom[], damaged: readonly Damage[] = []): void {
+  onAnswer(from: readonly ClaimFrom[], damaged: readonly Damage[] = []): void {
     if (this.#known.size === 0 && damaged.length === 0) return
     const now = this.#mono()
     const named = new Set(damaged.map(damageName))

@@ -129,7 +129,7 @@ export class ClaimLoop {
       if (turns % turnsInARow === 0) await new Promise((resolve) => setImmediate(resolve))
       try {
         // Otherwise the first claim would know no heads.
-        if (isBlind) picker.told(await this.#look(queues.flatMap(({ name }) => shards.every(name))))
+        if (isBlind) picker.onHeads(await this.#look(queues.flatMap(({ name }) => shards.every(name))))
         isBlind = false
         await this.#turn()
         failures = 0
@@ -272,7 +272,7 @@ export class ClaimLoop {
       this.#suspects.clear()
       return
     }
-    this.#suspects.told(answer)
+    this.#suspects.onAnswer(answer)
     const leads = answer.waits.some(({ reason, lead }) => reason === 'suspect' && lead)
     if (leads && this.#patience.dueInMs === 0) this.#mustBeAlone = true
   }

@@ -316,7 +316,7 @@ export class InFlight implements RunReport, PoolReport {
     this.#departures.ended(execution)
     this.#letGo(claim)
     const given = verdictOfChild(verdict)
-    this.#heldGroups.heed(claim, given, verdict.answer)
+    this.#heldGroups.onVerdict(claim, given, verdict.answer)
     emitSettled(events, claim, given, verdict.answer, verdict.runMs)
     for (const [queue, jobs] of Object.entries(verdict.enqueued ?? {})) events.counter?.enqueued(queue, jobs)
   }
@@ -384,17 +384,17 @@ export class InFlight implements RunReport, PoolReport {
     const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, rules, kept?.ran)
     this.#unsettled += 1
     const holds = verdict.holdMs !== undefined
-    if (holds) this.#heldGroups.heed(claim, verdict)
+    if (holds) this.#heldGroups.onVerdict(claim, verdict)
     const answered: Answered = (answer) => {
       this.#unsettled -= 1
-      if (holds) this.#heldGroups.heed(claim, verdict, answer)
+      if (holds) this.#heldGroups.onVerdict(claim, verdict, answer)
       // Only now, as a settle may outlast the lease; and always, as a kept lease keeps the job from everybody.
       if (kept !== undefined) keeper.forget(kept)
       this.#letGo(claim)
       if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
       void hook?.answered(claim.id, answer)
     }
-    settler.settle(item, answered, kept instanceof JobExecution ? notes.lastWords(kept, verdict) : undefined)
+    settler.settle(item, answered, kept instanceof JobExecution ? notes.lastUpdate(kept, verdict) : undefined)
   }
 
   #letGo(claim: Claim): void {

@@ -113,7 +113,7 @@ export class HeldGroups {
    * The end of this claim holds its group; if it has none, its queue. `answer`: of the store; undefined: the end is about
    * to be sent, or will never be taken.
    */
-  heed({ queue, group }: Claim, { holdMs }: Pick<Verdict, 'holdMs'>, answer?: SettleAnswer): void {
+  onVerdict({ queue, group }: Claim, { holdMs }: Pick<Verdict, 'holdMs'>, answer?: SettleAnswer): void {
     if (holdMs === undefined || !this.#canHold) return
     const now = this.#mono()
     const key = keyOf(queue, group)

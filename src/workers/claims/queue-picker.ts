@@ -90,7 +90,7 @@ export class QueuePicker {
   }
 
   /** Notes the ages of heads. */
-  told(heads: NonNullable<Claimed['heads']>): void {
+  onHeads(heads: NonNullable<Claimed['heads']>): void {
     for (const [name, ageMs] of oldestHeads(heads)) {
       if (ageMs === undefined) this.#heads.delete(name)
       else this.#heads.set(name, ageMs)
@@ -101,7 +101,7 @@ export class QueuePicker {
   /** Notes the answer to a claim that covered these queues whole. */
   answered(asked: readonly string[], answer: Claimed): void {
     const { queue, heads } = answer
-    this.told(heads ?? [])
+    this.onHeads(heads ?? [])
     this.#rung.clear()
     this.#drawn = undefined
     if (queue === undefined) {

@@ -108,7 +108,7 @@ export class ShardPicker {
     const empty: string[] = []
     for (const queue of new Set(from.map((target) => target.queue))) {
       const round = this.#rounds.get(queue)
-      if (heads !== undefined) round?.told(heads.filter((head) => head.queue === queue))
+      if (heads !== undefined) round?.onHeads(heads.filter((head) => head.queue === queue))
       if (queue === granting) {
         round?.granted()
         break
@@ -254,7 +254,7 @@ export class ShardRound {
   }
 
   /** Notes a claim's report on its shards. */
-  told(heads: NonNullable<Claimed['heads']>): void {
+  onHeads(heads: NonNullable<Claimed['heads']>): void {
     const toldAt = this.#mono()
     this.#headsAt = toldAt
     for (const { shard, ageMs } of heads) {

@@ -22,7 +22,7 @@ export class SuspectTargets {
   }
 
   /** Notes the suspects in a claim's answer. */
-  told({ waits }: Pick<Claimed, 'waits'>): void {
+  onAnswer({ waits }: Pick<Claimed, 'waits'>): void {
     for (const wait of waits) this.#targets.delete(targetName(wait))
     for (const wait of waits) if (wait.reason === 'suspect') this.#targets.set(targetName(wait), targetOf(wait))
   }

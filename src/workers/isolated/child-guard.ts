@@ -17,7 +17,7 @@ import type { Beat } from '../../stores/contract/job-beat.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { GuardedMessage, GuardMessage } from './child-messages.js'
-import { captureFd, drainMark, type TailWord, tailFd, tailLine } from './child-output.js'
+import { captureFd, drainMark, type TailMessage, tailFd, tailLine } from './child-output.js'
 import { endMembers, signalGroup } from './job-group.js'
 
 export interface GuardSettings {
@@ -56,16 +56,16 @@ export function guard(main: MessagePort, settings: GuardSettings, create: () => 
   const one = new ProcessGuard(
     settings,
     () => opening,
-    (word) => main.postMessage(word),
+    (message) => main.postMessage(message),
   )
-  main.on('message', (word: GuardedMessage) => one.hear(word))
+  main.on('message', (message: GuardedMessage) => one.onMessage(message))
   one.start()
 }
 
 class ProcessGuard {
   readonly #settings: GuardSettings
   readonly #connect: () => Promise<Store>
-  readonly #tell: (word: GuardMessage) => void
+  readonly #tell: (message: GuardMessage) => void
   readonly #printed = new StringDecoder('utf8')
   #tail: Socket | undefined
   #log = ''
@@ -86,7 +86,7 @@ class ProcessGuard {
   #isOver = false
   #overdue: NodeJS.Timeout | undefined
 
-  constructor(settings: GuardSettings, connect: () => Promise<Store>, tell: (word: GuardMessage) => void) {
+  constructor(settings: GuardSettings, connect: () => Promise<Store>, tell: (message: GuardMessage) => void) {
     this.#settings = settings
     this.#connect = connect
     this.#tell = tell
@@ -101,14 +101,14 @@ class ProcessGuard {
     this.#tick()
   }
 
-  hear(word: GuardedMessage): void {
-    switch (word.word) {
+  onMessage(message: GuardedMessage): void {
+    switch (message.kind) {
       case 'begun':
         this.#begin()
         void this.#beat()
         return
       case 'progress':
-        this.#progress = { fraction: word.fraction, ...(word.note === undefined ? {} : { note: word.note }) }
+        this.#progress = { fraction: message.fraction, ...(message.note === undefined ? {} : { note: message.note }) }
         return
       case 'drain':
         void this.#drain()
@@ -166,13 +166,13 @@ class ProcessGuard {
       else if (answer === 'cancel') void this.#end('cancelled', endGraceMs, cancelledWhileRunning)
       else if (!this.#isKeeping) {
         this.#isKeeping = true
-        this.#tell({ word: 'keeping' })
+        this.#tell({ kind: 'keeping' })
       }
     } catch (error) {
       // The job goes on while the store is away: only the store can say that its lease is lost.
       this.#log = joinedLog(log, this.#log)
       this.#progress ??= progress
-      this.#tell({ word: 'failed', message: messageOf(error) })
+      this.#tell({ kind: 'failed', message: messageOf(error) })
     }
   }
 
@@ -212,9 +212,9 @@ class ProcessGuard {
     this.#drained()
   }
 
-  #passOn(word: TailWord): void {
+  #passOn(message: TailMessage): void {
     // Unread output must not pile up.
-    if (this.#tail !== undefined && this.#tail.writableLength < mostUnread) this.#tail.write(tailLine(word))
+    if (this.#tail !== undefined && this.#tail.writableLength < mostUnread) this.#tail.write(tailLine(message))
   }
 
   /** The mark comes after all earlier output: once it is read, all of that is here. */
@@ -222,7 +222,7 @@ class ProcessGuard {
     await endsWithin(noteGapMs, this.#isDrained)
     await this.#beating
     if (this.#log !== '' || this.#progress !== undefined) await endsWithin(noteGapMs, this.#beat())
-    this.#tell({ word: 'drained' })
+    this.#tell({ kind: 'drained' })
   }
 
   /**
@@ -239,10 +239,10 @@ class ProcessGuard {
   }
 
   /** Tells the handler to stop, and ends the process if it does not. `settlement`: how the job is then settled. */
-  async #end(word: 'cancelled' | 'orphaned', graceMs: number, settlement: GuardSettlement): Promise<void> {
+  async #end(kind: 'cancelled' | 'orphaned', graceMs: number, settlement: GuardSettlement): Promise<void> {
     if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
-    this.#tell({ word })
+    this.#tell({ kind })
     setTimeout(() => signalGroup(process.pid, 'SIGTERM'), timerMs(graceMs / 2))
     setTimeout(() => void this.#kill(settlement), timerMs(graceMs))
   }

@@ -40,7 +40,7 @@ export interface WorkerMessage {
    * `stop`: the worker stops and its grace is over, so the job goes back. `heard`: the worker has heard how the job
    * ended, and reports it.
    */
-  readonly word: 'stop' | 'heard'
+  readonly kind: 'stop' | 'heard'
 }
 
 /** The file descriptor of the process for messages in both directions. */
@@ -65,26 +65,26 @@ export interface ChildVerdict {
 
 export type ChildMessage =
   /** The process keeps the lease itself from now on. */
-  | { readonly word: 'keeping' }
+  | { readonly kind: 'keeping' }
   /** The handler has been called. */
-  | { readonly word: 'started' }
+  | { readonly kind: 'started' }
   /** The process cannot run the job: its module does not load, or has no such task. */
-  | { readonly word: 'unable'; readonly error: string }
-  | { readonly word: 'settled'; readonly verdict: ChildVerdict }
+  | { readonly kind: 'unable'; readonly error: string }
+  | { readonly kind: 'settled'; readonly verdict: ChildVerdict }
 
 const kinds: readonly unknown[] = ['complete', 'retry', 'release', 'bury', 'cancel'] satisfies ChildVerdict['kind'][]
 const answers: readonly unknown[] = ['ok', 'lost', 'gone'] satisfies ChildVerdict['answer'][]
 
 /** Undefined for anything else: the job may write to the channel as well. */
 export function childMessageIn(said: object): ChildMessage | undefined {
-  const { word, error, verdict } = said as Record<string, unknown>
-  if (word === 'keeping' || word === 'started') return { word }
-  if (word === 'unable') return { word, error: String(error) }
-  if (word !== 'settled' || typeof verdict !== 'object' || verdict === null) return undefined
-  const { kind, answer, runMs, enqueued = {} } = verdict as Record<string, unknown>
-  if (!kinds.includes(kind) || !answers.includes(answer) || typeof runMs !== 'number') return undefined
+  const { kind, error, verdict } = said as Record<string, unknown>
+  if (kind === 'keeping' || kind === 'started') return { kind }
+  if (kind === 'unable') return { kind, error: String(error) }
+  if (kind !== 'settled' || typeof verdict !== 'object' || verdict === null) return undefined
+  const { kind: end, answer, runMs, enqueued = {} } = verdict as Record<string, unknown>
+  if (!kinds.includes(end) || !answers.includes(answer) || typeof runMs !== 'number') return undefined
   if (!areCounts(enqueued)) return undefined
-  return { word, verdict: verdict as ChildVerdict }
+  return { kind, verdict: verdict as ChildVerdict }
 }
 
 /** Counts of jobs by queue. */
@@ -94,8 +94,8 @@ function areCounts(value: unknown): boolean {
 }
 
 function isWorkerMessage(said: object): said is WorkerMessage {
-  const { word } = said as Partial<WorkerMessage>
-  return word === 'stop' || word === 'heard'
+  const { kind } = said as Partial<WorkerMessage>
+  return kind === 'stop' || kind === 'heard'
 }
 
 /** The verdict of the process, as one of its worker. */
@@ -129,9 +129,9 @@ export class WorkerLine {
 
   /** `stopped`: called when the worker stops and its grace is over. */
   constructor(socket: Socket, stopped: () => void) {
-    this.#channel = new LineChannel(socket, (word) => {
-      if (!isWorkerMessage(word)) return
-      if (word.word === 'stop') stopped()
+    this.#channel = new LineChannel(socket, (message) => {
+      if (!isWorkerMessage(message)) return
+      if (message.kind === 'stop') stopped()
       else {
         this.#isHeard = true
         this.#heard()
@@ -143,9 +143,9 @@ export class WorkerLine {
    * Resolves with whether the worker has the message, or with false once it is gone. The end of a job counts as heard
    * only once the worker says so: nobody reads the rest of a pipe whose worker leaves.
    */
-  async tell(word: ChildMessage): Promise<boolean> {
-    const isSent = await this.#channel.say(word)
-    if (!isSent || word.word !== 'settled') return isSent
+  async tell(message: ChildMessage): Promise<boolean> {
+    const isSent = await this.#channel.say(message)
+    if (!isSent || message.kind !== 'settled') return isSent
     const heard = new Promise<void>((resolve) => {
       this.#heard = resolve
     })
@@ -157,18 +157,18 @@ export class WorkerLine {
 
 /** A message from the thread of the process to its main thread. */
 export type GuardMessage =
-  | { readonly word: 'keeping' }
-  | { readonly word: 'cancelled' }
+  | { readonly kind: 'keeping' }
+  | { readonly kind: 'cancelled' }
   /** The worker is gone, and the process must end with it. */
-  | { readonly word: 'orphaned' }
-  | { readonly word: 'failed'; readonly message: string }
+  | { readonly kind: 'orphaned' }
+  | { readonly kind: 'failed'; readonly message: string }
   /** All output printed before the request has been sent. */
-  | { readonly word: 'drained' }
+  | { readonly kind: 'drained' }
 
 /** A message from the main thread to the thread. */
 export type GuardedMessage =
-  | { readonly word: 'begun' }
-  | { readonly word: 'progress'; readonly fraction: number; readonly note?: string }
-  | { readonly word: 'drain' }
+  | { readonly kind: 'begun' }
+  | { readonly kind: 'progress'; readonly fraction: number; readonly note?: string }
+  | { readonly kind: 'drain' }
   /** The job is settled: its lease is kept no longer. */
-  | { readonly word: 'settled' }
+  | { readonly kind: 'settled' }

@@ -90,11 +90,11 @@ async function privateFolder(roots: readonly string[]): Promise<string> {
  * `printed`: this was printed. `cut`: the output so far is being sent to the store. `sent`: the store has it. `lost`:
  * the store says that the lease is lost, and the process is ended now.
  */
-export type TailWord = readonly ['printed', string] | readonly ['cut'] | readonly ['sent'] | readonly ['lost']
+export type TailMessage = readonly ['printed', string] | readonly ['cut'] | readonly ['sent'] | readonly ['lost']
 
 /** One message to the worker, as a line of JSON. */
-export function tailLine(word: TailWord): string {
-  return `${JSON.stringify(word)}\n`
+export function tailLine(message: TailMessage): string {
+  return `${JSON.stringify(message)}\n`
 }
 
 const longestTail = 4_096
@@ -126,7 +126,7 @@ export class Tail {
 
   /** Reads lines of the guard, in pieces. The job may have written here itself, and must not harm its worker. */
   read(text: string): void {
-    for (const line of this.#lines.cut(text)) this.#hear(line)
+    for (const line of this.#lines.cut(text)) this.#onLine(line)
   }
 
   /** Adds output that the guard has not read. */
@@ -135,22 +135,22 @@ export class Tail {
     this.#unsent = joinedLog(this.#unsent, text)
   }
 
-  #hear(line: string): void {
-    const [word, text] = wordsIn(line)
-    if (word === 'printed' && typeof text === 'string') this.print(text)
-    else if (word === 'sent') this.#sending = ''
-    else if (word === 'lost') this.#isLost = true
-    else if (word === 'cut') {
+  #onLine(line: string): void {
+    const [kind, text] = messageIn(line)
+    if (kind === 'printed' && typeof text === 'string') this.print(text)
+    else if (kind === 'sent') this.#sending = ''
+    else if (kind === 'lost') this.#isLost = true
+    else if (kind === 'cut') {
       this.#sending = joinedLog(this.#sending, this.#unsent)
       this.#unsent = ''
     }
   }
 }
 
-function wordsIn(line: string): readonly unknown[] {
+function messageIn(line: string): readonly unknown[] {
   try {
-    const words: unknown = JSON.parse(line)
-    return Array.isArray(words) ? words : []
+    const message: unknown = JSON.parse(line)
+    return Array.isArray(message) ? message : []
   } catch {
     return []
   }

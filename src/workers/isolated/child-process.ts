@@ -160,12 +160,12 @@ export class IsolatedProcess {
     this.#messages = new LineChannel(this.#pipe(messageFd), (said) => {
       const message = childMessageIn(said)
       if (message === undefined) return
-      if (message.word === 'settled') {
+      if (message.kind === 'settled') {
         this.#last = { kind: 'settled', verdict: message.verdict }
-        this.tell({ word: 'heard' })
+        this.tell({ kind: 'heard' })
       }
-      if (message.word === 'unable') this.#last = { kind: 'unable', error: message.error }
-      if (message.word === 'keeping') this.#stillness ??= new Stillness(performance.now())
+      if (message.kind === 'unable') this.#last = { kind: 'unable', error: message.error }
+      if (message.kind === 'keeping') this.#stillness ??= new Stillness(performance.now())
       heard(message)
     })
     const told = this.#pipe(assignmentFd)

@@ -46,7 +46,7 @@ export interface ChildRunParts extends Surroundings {
    */
   readonly settling: Int32Array
   /** Sends to the worker; resolves with whether the worker is still there. */
-  readonly tell: (word: ChildMessage) => Promise<boolean>
+  readonly tell: (message: ChildMessage) => Promise<boolean>
   /** Called once all is done; ends the process. */
   readonly finished: () => Promise<never>
 }
@@ -109,9 +109,9 @@ export class ChildRun implements RunReport {
     if (execution.isDecided) return
     execution.begunAt = clock.mono()
     this.#helpers = new Set(members())
-    guard.postMessage({ word: 'begun' } satisfies GuardedMessage)
+    guard.postMessage({ kind: 'begun' } satisfies GuardedMessage)
     // Heard before the handler can end the process: a process that dies before that has not failed its job.
-    await tell({ word: 'started' })
+    await tell({ kind: 'started' })
     await this.#executor.run(execution)
   }
 
@@ -147,13 +147,13 @@ export class ChildRun implements RunReport {
   }
 
   /** Follows a message of the guard. */
-  heed(word: GuardMessage): void {
+  onMessage(message: GuardMessage): void {
     const { assignment, tell, events } = this.#parts
     const { queue, id } = assignment.claim
-    switch (word.word) {
+    switch (message.kind) {
       case 'keeping':
         this.#kept()
-        void tell({ word: 'keeping' })
+        void tell({ kind: 'keeping' })
         return
       case 'cancelled':
         this.#abort(new JobCancelledError(queue, id))
@@ -162,7 +162,7 @@ export class ChildRun implements RunReport {
         this.stop('its worker is gone; the job is released.')
         return
       case 'failed':
-        events.emit('store.failed', { call: 'extend', error: new Error(word.message), retryMs: undefined })
+        events.emit('store.failed', { call: 'extend', error: new Error(message.message), retryMs: undefined })
         return
       case 'drained':
         this.#drained()
@@ -179,7 +179,7 @@ export class ChildRun implements RunReport {
     const { tell } = this.#parts
     // Another version of the program may know the task: the worker puts the job back.
     if (verdict.kind === 'release')
-      await tell({ word: 'unable', error: `${verdict.reason}: ${messageOf(verdict.error)}` })
+      await tell({ kind: 'unable', error: `${verdict.reason}: ${messageOf(verdict.error)}` })
     else await this.#settled(claim, verdict, 0)
     await this.#parts.finished()
   }
@@ -203,14 +203,14 @@ export class ChildRun implements RunReport {
   async #settled(claim: Claim, verdict: Verdict, runMs: number, execution?: JobExecution): Promise<SettleAnswer> {
     const { assignment, rules, events, guard, settling, tell } = this.#parts
     const item = settlementOf(claim, verdict, assignment.results, rules, execution)
-    const words = execution === undefined ? undefined : this.#notes.lastWords(execution, verdict)
+    const update = execution === undefined ? undefined : this.#notes.lastUpdate(execution, verdict)
     Atomics.store(settling, 0, 1)
     const answer = await new Promise<SettleAnswer>((resolve) =>
-      this.#settler.settle(item, (answered) => resolve(answered ?? 'lost'), words),
+      this.#settler.settle(item, (answered) => resolve(answered ?? 'lost'), update),
     )
-    guard.postMessage({ word: 'settled' } satisfies GuardedMessage)
+    guard.postMessage({ kind: 'settled' } satisfies GuardedMessage)
     const counts = this.#tally.take()
-    const isHeard = await tell({ word: 'settled', verdict: told(verdict, answer, runMs, counts) })
+    const isHeard = await tell({ kind: 'settled', verdict: childVerdictOf(verdict, answer, runMs, counts) })
     // A worker that hears the report emits and counts it as its own.
     if (!isHeard) {
       emitSettled(events, claim, verdict, answer, runMs)
@@ -236,12 +236,12 @@ export class ChildRun implements RunReport {
       this.#drained = resolve
     })
     process.stdout.write(drainMark)
-    this.#parts.guard.postMessage({ word: 'drain' } satisfies GuardedMessage)
+    this.#parts.guard.postMessage({ kind: 'drain' } satisfies GuardedMessage)
     await endsWithin(drainMs, drained)
   }
 }
 
-function told(verdict: Verdict, answer: SettleAnswer, runMs: number, counts: CountsByQueue): ChildVerdict {
+function childVerdictOf(verdict: Verdict, answer: SettleAnswer, runMs: number, counts: CountsByQueue): ChildVerdict {
   const enqueued = [...counts].flatMap(([queue, counts]) => (counts.enqueued > 0 ? [[queue, counts.enqueued]] : []))
   return {
     ...{ kind: verdict.kind, answer, runMs },
@@ -254,7 +254,7 @@ function told(verdict: Verdict, answer: SettleAnswer, runMs: number, counts: Cou
   }
 }
 
-type ProgressMessage = GuardedMessage & { readonly word: 'progress' }
+type ProgressMessage = GuardedMessage & { readonly kind: 'progress' }
 
 const progressGapMs = 100
 
@@ -289,6 +289,6 @@ class PrintedNotes extends JobUpdates {
     if (progress === undefined) return
     this.#sentAt = performance.now()
     job.unsentProgress = undefined
-    this.#tell({ word: 'progress', ...progress })
+    this.#tell({ kind: 'progress', ...progress })
   }
 }

@@ -151,7 +151,7 @@ export class ProcessPool {
       return
     }
     running.isStopping = true
-    running.runner.tell({ word: 'stop' })
+    running.runner.tell({ kind: 'stop' })
     clearTimeout(running.timer)
     running.timer = setTimeout(() => running.runner.kill(), stopMs)
   }
@@ -189,10 +189,10 @@ export class ProcessPool {
   #onMessage(execution: JobExecution, message: ChildMessage): void {
     const running = this.#running.get(execution)
     if (running === undefined) return
-    if (message.word === 'keeping' && !running.isHandedOver) {
+    if (message.kind === 'keeping' && !running.isHandedOver) {
       running.isHandedOver = true
       this.#report.handedOver(execution)
-    } else if (message.word === 'started') this.#started(running)
+    } else if (message.kind === 'started') this.#started(running)
   }
 
   #started(running: Running): void {

@@ -259,12 +259,12 @@ export class ListenerHand implements ListenerClaim {
     const { store, leaseMs } = this.#parts
     const { queue, id, fence } = this.claim
     const [answer] = await store.extend([{ queue, id, fence, leaseMs, beat }])
-    this.hear(answer!)
+    this.onExtended(answer!)
     return answer!
   }
 
   /** Follows the store's answer about the claim. */
-  hear(answer: ExtendAnswer): void {
+  onExtended(answer: ExtendAnswer): void {
     const { queue, id } = this.claim
     if (this.execution.isDecided || answer === 'ok') return
     this.execution.abort(answer === 'lost' ? new LeaseLostError(queue, id) : new JobCancelledError(queue, id))

@@ -257,7 +257,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
         sentAt,
         once(() => processSoloGate.give(1)),
       )
-      hand.hear(answer!)
+      hand.onExtended(answer!)
       return hand
     }
     throw lost
@@ -276,7 +276,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     const { queue, events, clock } = this.#parts
     const { settler, notes, rules } = opened
     const item = settlementOf(claim, verdict, longWorkResults(queue), rules)
-    const words = execution && notes.lastWords(execution)
+    const update = execution && notes.lastUpdate(execution)
     const runMs = execution?.begunAt === undefined ? 0 : clock.mono() - execution.begunAt
     return new Promise((resolve) => {
       settler.settle(
@@ -286,7 +286,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
           // The store never took it: the lease ends, and the job runs again.
           resolve(answer ?? 'lost')
         },
-        words,
+        update,
       )
     })
   }
@@ -322,7 +322,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
       if (!this.#hands.has(hand.execution)) continue
       if (answer === 'lost') {
         this.#parts.events.emit('lease.lost', refOf(hand.claim))
-        hand.hear(answer)
+        hand.onExtended(answer)
       } else this.#drop(hand.execution, opened)
     }
   }

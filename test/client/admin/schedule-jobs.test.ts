@@ -94,7 +94,7 @@ describe.each([
     const claim = () => store.claim([{ queue: 'default', limit: 1 }], { worker: 'w', leaseMs: 30_000 })
     const [failed] = (await claim()).claims
     const { queue, id, fence } = failed!
-    await store.settle([{ queue, id, fence, settlement: { kind: 'retry', delayMs: 60_000 } } as never])
+    await store.settle([{ queue, id, fence, kind: 'retry', delayMs: 60_000, error: 'no' }])
     const [running] = (await claim()).claims
     expect(await mill.schedules.pause('s')).toBe(1)
     expect(await mill.schedules.clear('s')).toBe(1)

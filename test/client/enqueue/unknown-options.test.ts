@@ -82,7 +82,7 @@ const objects: readonly (readonly [name: string, object: object, before: Before,
     claim,
     { progress: [0.5, 'note'], log: ['text'], checkpoint: [1], complete: [1], fail: ['x'], hold: ['10s'] },
     'started extend release',
-    'hear',
+    'onExtended',
   ],
   [
     'throttled queue',

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { CommandProcess } from '../../cli/command-process.js'
 import { project } from '../../cli/project.js'
 
-/** Every descriptor that a worker shares with the process of a job: words, what it prints, what it passes on, its assignment. */
+/** Every descriptor that a worker shares with the process of a job: messages, what it prints, what it passes on, its assignment. */
 const shared = [3, 4, 5, 6]
 
 const tasksFile = `
@@ -12,13 +12,13 @@ import { closeSync, writeSync } from 'node:fs'
 import { defineTask } from 'millrace'
 
 const huge = Buffer.alloc(65_536, 'x')
-const words = (...lines) => lines.map((line) => JSON.stringify(line) + '\\n').join('')
+const lines = (...messages) => messages.map((line) => JSON.stringify(line) + '\\n').join('')
 const what = {
-  junk: [Buffer.from([0, 0, 0, 4, 1, 2, 3, 4, 255]), 'junk\\n{"word":\\n\\0\\n', 'null\\n17\\n"text"\\n[]\\n{}\\n'],
-  'half a line': ['{"word":"settled"', '["printed",'],
-  'words that are wrong': [
-    words({ word: 'settled' }, { word: 'settled', verdict: {} }, { word: 'settled', verdict: { kind: 1 } }),
-    words({ word: 'unknown' }, ['printed', 5], ['printed', null], ['printed'], ['unknown'], [null]),
+  junk: [Buffer.from([0, 0, 0, 4, 1, 2, 3, 4, 255]), 'junk\\n{"kind":\\n\\0\\n', 'null\\n17\\n"text"\\n[]\\n{}\\n'],
+  'half a line': ['{"kind":"settled"', '["printed",'],
+  'messages that are wrong': [
+    lines({ kind: 'settled' }, { kind: 'settled', verdict: {} }, { kind: 'settled', verdict: { kind: 1 } }),
+    lines({ kind: 'unknown' }, ['printed', 5], ['printed', null], ['printed'], ['unknown'], [null]),
   ],
   'a line without end': Array.from({ length: 64 }, () => huge),
 }
@@ -54,7 +54,7 @@ export default millrace({ store: 'sqlite:jobs.db', tasks: [meddle] })
 const meddle = defineTask({ name: 'meddle' })
 
 describe('a worker whose isolated job writes into their channel', { timeout: 120_000 }, () => {
-  it.each(['junk', 'half a line', 'words that are wrong', 'a line without end', 'the end of it'])(
+  it.each(['junk', 'half a line', 'messages that are wrong', 'a line without end', 'the end of it'])(
     'goes on and has its slot free, whatever is written: %s',
     async (how) => {
       const files = { 'package.json': '{"type":"module"}', 'tasks.js': tasksFile, 'millrace.config.js': configFile }

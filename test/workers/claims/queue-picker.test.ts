@@ -127,7 +127,7 @@ describe('the draw of a queue', () => {
       },
       [queue('a'), queue('b')],
     )
-    subject.told([{ queue: 'a' }, { queue: 'b', ageMs: 50 }])
+    subject.onHeads([{ queue: 'a' }, { queue: 'b', ageMs: 50 }])
     subject.next()
 
     expect(ages).toEqual([undefined, 50])

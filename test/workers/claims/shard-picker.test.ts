@@ -219,7 +219,7 @@ it('a round needs the ages of heads while it grants, ten times a second, and pas
   expect(subject.wantsHeads).toBe(false)
   subject.granted()
   expect(subject.wantsHeads).toBe(true)
-  subject.told([
+  subject.onHeads([
     { queue: 'q', shard: 1, ageMs: 7 },
     { queue: 'q', shard: 3 },
   ])

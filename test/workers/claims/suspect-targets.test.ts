@@ -9,13 +9,13 @@ const empty = (shard: number): Wait => ({ ...at(shard), reason: 'empty' })
 /** After a claim that told of suspects in these shards. */
 function places(...shards: number[]) {
   const subject = new SuspectTargets()
-  subject.told({ waits: shards.map(suspect) })
+  subject.onAnswer({ waits: shards.map(suspect) })
   return {
     subject,
     next: () => subject.next().map(({ shard }) => shard),
     claimAlone(waits: readonly Wait[], queue?: string) {
       const asked = subject.next()
-      subject.told({ waits: [...waits] })
+      subject.onAnswer({ waits: [...waits] })
       subject.answeredAlone(asked, { ...(queue === undefined ? {} : { queue }), waits: [...waits] })
     },
   }
@@ -23,7 +23,7 @@ function places(...shards: number[]) {
 
 it('suspect targets stay until an answer says that they have no suspects, in any order of the answer', () => {
   const { subject, next } = places(0, 1, 2)
-  subject.told({ waits: [suspect(1), { ...at(1), reason: 'scheduled', forMs: 7 }, empty(2)] })
+  subject.onAnswer({ waits: [suspect(1), { ...at(1), reason: 'scheduled', forMs: 7 }, empty(2)] })
 
   expect(next()).toEqual([0, 1])
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { childMessageIn } from '#src/workers/isolated/child-messages.js'
 
-const settled = (more: object) => ({ word: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 5, ...more } })
+const settled = (more: object) => ({ kind: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 5, ...more } })
 
 describe('a message from the process of an isolated job', () => {
   it('is its verdict, with what its handler has enqueued', () => {

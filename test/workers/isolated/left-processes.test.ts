@@ -27,8 +27,8 @@ import { Socket } from 'node:net'
 
 const file = (name) => new URL(name, import.meta.url)
 const line = new Socket({ fd: 3, readable: true, writable: true })
-line.write(JSON.stringify({ word: 'keeping' }) + '\\n')
-line.write(JSON.stringify({ word: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }) + '\\n')
+line.write(JSON.stringify({ kind: 'keeping' }) + '\\n')
+line.write(JSON.stringify({ kind: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }) + '\\n')
 setTimeout(() => writeFileSync(file('said'), ''), 200)
 setInterval(() => {
   if (existsSync(file('end'))) process.exit(0)
@@ -90,7 +90,7 @@ describe('a process pool', { timeout: 30_000 }, () => {
 })
 
 describe('the line from a process to its worker', () => {
-  const settled: ChildMessage = { word: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }
+  const settled: ChildMessage = { kind: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }
 
   /** The line, and the end of the worker. */
   async function pair(): Promise<{ line: WorkerLine; worker: Socket }> {
@@ -111,7 +111,7 @@ describe('the line from a process to its worker', () => {
     worker.pause()
     const isHeard = line.tell(settled)
     // What is said behind it is written behind it.
-    expect(await line.tell({ word: 'started' })).toBe(true)
+    expect(await line.tell({ kind: 'started' })).toBe(true)
     worker.destroy()
 
     expect(await isHeard).toBe(false)
@@ -119,7 +119,7 @@ describe('the line from a process to its worker', () => {
 
   it('reports it as read once the worker says so, even if that leaves at once', async () => {
     const { line, worker } = await pair()
-    worker.once('data', () => worker.end('{"word":"heard"}\n'))
+    worker.once('data', () => worker.end('{"kind":"heard"}\n'))
 
     expect(await line.tell(settled)).toBe(true)
   })

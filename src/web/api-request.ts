@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from 'node:http'
 
-export interface Asked {
+export interface ApiRequest {
   readonly request: Request
   /** The request of node:http that it was made of; undefined if a framework gave a web request. */
   readonly incoming: IncomingMessage | undefined
