@@ -8,6 +8,7 @@ import { upkeepLimit } from '../rules/bounds.js'
 import type { DealtQueue, ReadyPool } from '../rules/fair-share.js'
 import { subjectOf } from '../rules/throttle/throttle-subjects.js'
 import type { HeldLanes } from './held-lanes.js'
+import { running } from './job-row.js'
 import { type CountedQueue, hasLanes, isStopped, ordinary } from './queue-row.js'
 import type { Moment, ScopeThrottle } from './scope-throttle.js'
 import type { ShardLimits } from './shard-limits.js'
@@ -146,4 +147,26 @@ export class DealtRow implements DealtQueue {
   isFull(): boolean {
     return this.#hand.isFull()
   }
+}
+
+/** Counts ready jobs of a pool as running: `taken` jobs, of which `retries` had failed. `group`: theirs, or `''`. */
+export function countTaken(
+  queue: CountedQueue,
+  lanes: HeldLanes,
+  pool: ReadyPool,
+  taken: number,
+  retries: number,
+  group: string,
+): void {
+  queue.ready -= taken
+  queue.running += taken
+  queue.retries -= retries
+  if (pool !== 'suspects') {
+    lanes.take(queue, group, taken)
+    return
+  }
+  queue.suspects -= taken
+  if (group === '') return
+  lanes.count(queue, { state: running, suspect: 1, grp: group }, 1)
+  lanes.refresh(queue, group)
 }

@@ -43,7 +43,10 @@ export interface DealtQueue {
   close(group: string, forMs: number): void
   /** Nothing of the queue is granted for `forMs`. */
   shut(forMs: number): void
-  /** Makes the first jobs of a pool, at most `most`, running ones. Returns their number. */
+  /**
+   * Makes the first jobs of a pool, at most `most`, running ones. Returns their number. A store that must decide before it
+   * takes anything counts them as taken and notes the pool: its notes are the plan that it then carries out at once.
+   */
   take(pool: ReadyPool, most: number): number
   /** Whether the claim can carry no more. */
   isFull(): boolean

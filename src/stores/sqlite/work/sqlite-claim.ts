@@ -3,8 +3,8 @@
 import { groupRules } from '../../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
-import { DealtRow } from '../../rows/dealt-row.js'
-import { type JobRow, ready, running, scheduled } from '../../rows/job-row.js'
+import { countTaken, DealtRow } from '../../rows/dealt-row.js'
+import { type JobRow, ready, scheduled } from '../../rows/job-row.js'
 import { LeftRow } from '../../rows/left-row.js'
 import { bounded, ordinary } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
@@ -241,7 +241,6 @@ export class SqliteClaim {
     taking: Taking,
     granted: PoolGrant[],
   ): number {
-    const { lanes } = this.#transaction
     const group = this.#groupOf(queue, pool)
     const [heads, takeHeads] = typeof pool === 'string' ? [this.#heads[pool], this.#takeHeads[pool]] : this.#ofLane
     const of = typeof pool === 'string' ? [queue.qid] : [queue.qid, pool.group]
@@ -252,16 +251,7 @@ export class SqliteClaim {
     if (taking.fence === undefined) queue.last_fence = nextFence(queue.last_fence, taking.now)
     taking.fence = queue.last_fence
     takeHeads.run(queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now, ...of, taken)
-    queue.ready -= taken
-    queue.running += taken
-    queue.retries -= retries
-    if (pool === 'suspects') {
-      queue.suspects -= taken
-      if (group !== '') {
-        lanes.count(queue, { state: running, suspect: 1, grp: group }, 1)
-        lanes.refresh(queue, group)
-      }
-    } else lanes.take(queue, group, taken)
+    countTaken(queue, this.#transaction.lanes, pool, taken, retries, group)
     granted.push({
       ...{ queue: queue.name, fence: queue.last_fence, text: claims },
       ...(group === '' ? {} : { group }),
