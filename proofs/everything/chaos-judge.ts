@@ -1,5 +1,6 @@
 /** The judge of the chaos: what the lines of effects, of all processes, say about the promises. It asks no store. Pure. */
 
+import type { Report } from '../report.js'
 import type { EffectLine, Kind } from './effect-lines.js'
 import type { Halt } from './everything-crew.js'
 
@@ -27,6 +28,28 @@ export interface Judgement {
   /** Revisions that were first done after one that was sent later. */
   readonly disorders: readonly string[]
   readonly byKind: Readonly<Record<string, number>>
+}
+
+/** Claims that no promise is broken. The function that it returns claims that there are none of what was found. */
+export function claimSound(
+  report: Report,
+  name: string,
+  { accepted, lost, twice, overlaps, windows, disorders }: Judgement,
+  deaths: readonly string[],
+): (what: string, found: readonly string[]) => void {
+  const tell = (found: readonly string[]) => (found.length === 0 ? '' : `: ${found.slice(0, 5).join('; ')}`)
+  const claimNone = (what: string, found: readonly string[]) =>
+    report.claim(`${name}: ${found.length} ${what}${tell(found)}`, found.length === 0)
+  claimNone(`of ${accepted.toLocaleString('en')} accepted jobs are lost`, lost)
+  claimNone('jobs were completed twice', twice)
+  claimNone(
+    `overlaps, but for ${overlaps.outlived} with one that was stopped for longer than its lease`,
+    overlaps.others,
+  )
+  claimNone(`windows are exceeded, but for ${windows.late} about starts that were reported as late`, windows.others)
+  claimNone('revisions out of order', disorders)
+  claimNone('processes died by themselves', deaths)
+  return claimNone
 }
 
 interface Run {

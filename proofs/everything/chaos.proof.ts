@@ -4,11 +4,11 @@
  * move slots and shards, and clocks step. The judge reads only the records of producers and handlers.
  */
 
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { forkedProgram } from '../forked-program.js'
+import { forkedProgram, outcomeOf } from '../forked-program.js'
 import type { Report, Summary } from '../report.js'
 import type { ChaosOutcome } from './chaos-drill.js'
+import { claimSound } from './chaos-judge.js'
 import type { ChaosOrder } from './chaos-run.js'
 import { EarlierPackage } from './earlier-package.js'
 
@@ -44,21 +44,14 @@ export async function prove(report: Report): Promise<Summary> {
   return summary
 }
 
-async function run(order: ChaosOrder): Promise<ChaosOutcome> {
-  const program = join(import.meta.dirname, 'chaos-run.ts')
-  const child = forkedProgram(program, [JSON.stringify(order)])
-  const told = once(child, 'message') as Promise<[ChaosOutcome]>
-  const ended = once(child, 'exit').then(([code]) => Promise.reject(new Error(`the run ended with ${code}`)))
-  const [outcome] = await Promise.race([told, ended])
-  await ended.catch(() => {})
-  return outcome
-}
+const run = (order: ChaosOrder): Promise<ChaosOutcome> =>
+  outcomeOf(forkedProgram(join(import.meta.dirname, 'chaos-run.ts'), [JSON.stringify(order)]))
 
 const times = (count: number) => Math.max(1, Math.round(count * scale))
 const count = (figure: number) => figure.toLocaleString('en')
 
 function judged(report: Report, name: string, outcome: ChaosOutcome, oldFolder: string): Summary {
-  const { accepted, runs, again, lost, twice, overlaps, windows, disorders, byKind, left, seconds } = outcome
+  const { accepted, runs, again, byKind, left, seconds } = outcome
   const { halts, faults, processes, deaths, rejectedEnqueues, refusedSettles, failedCalls } = outcome
   const faultText = Object.entries(faults)
     .map(([what, number]) => `${number} ${what}`)
@@ -81,18 +74,7 @@ function judged(report: Report, name: string, outcome: ChaosOutcome, oldFolder: 
     .sort(([, a], [, b]) => b - a)
     .slice(0, 8))
     report.say(`  ${number} x ${call}`)
-  const tell = (found: readonly string[]) => (found.length === 0 ? '' : `: ${found.slice(0, 5).join('; ')}`)
-  const claimNone = (what: string, found: readonly string[]) =>
-    report.claim(`${name}: ${found.length} ${what}${tell(found)}`, found.length === 0)
-  claimNone(`of ${count(accepted)} accepted jobs are lost`, lost)
-  claimNone('jobs were completed twice', twice)
-  claimNone(
-    `overlaps, but for ${overlaps.outlived} with one that was stopped for longer than its lease`,
-    overlaps.others,
-  )
-  claimNone(`windows are exceeded, but for ${windows.late} about starts that were reported as late`, windows.others)
-  claimNone('revisions out of order', disorders)
-  claimNone('processes died by themselves', deaths)
+  claimSound(report, name, outcome, deaths)
   report.claim(`${name}: nothing waits, runs or is dead at the end`, left.waiting === 0 && left.dead === 0)
   return { accepted, runs, again, ...halts, faults, seconds: Math.round(seconds) }
 }

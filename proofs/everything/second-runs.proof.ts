@@ -5,10 +5,10 @@
  * was left out by which rule, and who was told.
  */
 
-import { once } from 'node:events'
 import { join } from 'node:path'
-import { forkedProgram } from '../forked-program.js'
+import { forkedProgram, outcomeOf } from '../forked-program.js'
 import type { Report, Summary } from '../report.js'
+import { claimSound } from './chaos-judge.js'
 import type { SecondRunsOutcome } from './second-runs-drill.js'
 import { type SecondRun, unknownCause } from './second-runs-judge.js'
 import type { SecondRunsOrder } from './second-runs-run.js'
@@ -26,17 +26,11 @@ export async function prove(report: Report): Promise<Summary> {
   return summary
 }
 
-async function run(order: SecondRunsOrder): Promise<SecondRunsOutcome> {
-  const child = forkedProgram(join(import.meta.dirname, 'second-runs-run.ts'), [JSON.stringify(order)])
-  const told = once(child, 'message') as Promise<[SecondRunsOutcome]>
-  const ended = once(child, 'exit').then(([code]) => Promise.reject(new Error(`the run ended with ${code}`)))
-  const [outcome] = await Promise.race([told, ended])
-  await ended.catch(() => {})
-  return outcome
-}
+const run = (order: SecondRunsOrder): Promise<SecondRunsOutcome> =>
+  outcomeOf(forkedProgram(join(import.meta.dirname, 'second-runs-run.ts'), [JSON.stringify(order)]))
 
 function judged(report: Report, name: string, outcome: SecondRunsOutcome): Summary {
-  const { accepted, runs, lost, twice, overlaps, windows, disorders, byKind, deeds, second, ticks, left } = outcome
+  const { accepted, runs, byKind, deeds, second, ticks, left } = outcome
   const { settleMs, unsettled, deaths, refusedSettles, failedCalls, twiceTicked, seconds } = outcome
   report.say('')
   report.say(`${name}, ${seconds.toFixed(0)} s: ${counts(deeds)}`)
@@ -65,17 +59,7 @@ function judged(report: Report, name: string, outcome: SecondRunsOutcome): Summa
     report.say(
       `    ${schedule} · ${due} · ${enqueued} · ${causes.map(([cause, count]) => `${count} ${cause}`).join('; ') || 'none'}`,
     )
-  const claimNone = (what: string, found: readonly string[]) =>
-    report.claim(`${name}: ${found.length} ${what}${tell(found)}`, found.length === 0)
-  claimNone(`of ${accepted} accepted jobs are lost`, lost)
-  claimNone('jobs were completed twice', twice)
-  claimNone(
-    `overlaps, but for ${overlaps.outlived} with one that was stopped for longer than its lease`,
-    overlaps.others,
-  )
-  claimNone(`windows are exceeded, but for ${windows.late} about starts that were reported as late`, windows.others)
-  claimNone('revisions out of order', disorders)
-  claimNone('processes died by themselves', deaths)
+  const claimNone = claimSound(report, name, outcome, deaths)
   claimNone(
     'second runs are of unknown cause',
     second.flatMap(({ unknown }) => unknown ?? []),
@@ -97,4 +81,3 @@ const counts = (numbers: Readonly<Record<string, number>>) =>
   sorted(numbers)
     .map(([what, number]) => `${number} ${what}`)
     .join(', ')
-const tell = (found: readonly string[]) => (found.length === 0 ? '' : `: ${found.slice(0, 5).join('; ')}`)

@@ -11,7 +11,7 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
-import { forkedProgram } from '../forked-program.js'
+import { forkedProgram, killed } from '../forked-program.js'
 
 export interface CrowdPlan {
   readonly mode: RedisMode
@@ -86,7 +86,7 @@ export async function idleCrowd({ mode, processes, handlesEach, rounds }: CrowdP
     return { handles: processes * handlesEach, sent, caused, commands, last, settledMs }
   } finally {
     for (const one of monitors) one.destroy()
-    await Promise.all(children.map(end))
+    await Promise.all(children.map(killed))
     await store.close()
     await redis.stop()
   }
@@ -122,12 +122,6 @@ function startChild(url: string, handles: number): ChildProcess {
   const child = forkedProgram(join(import.meta.dirname, 'idle-crowd-worker.ts'), [url, String(handles)])
   child.setMaxListeners(0)
   return child
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  child.kill('SIGKILL')
-  await once(child, 'exit')
 }
 
 async function allRest(children: readonly ChildProcess[], handles: number): Promise<void> {

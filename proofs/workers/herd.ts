@@ -4,14 +4,13 @@
  */
 
 import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { forkedProgram } from '../forked-program.js'
+import { forkedProgram, killed } from '../forked-program.js'
 
 export interface HerdPlan {
   readonly processes: number
@@ -91,7 +90,7 @@ export async function herd({ processes, handlesEach, rounds }: HerdPlan): Promis
     const rssMb = Math.max(...(await askAll(children)).map((told) => told.rssMb))
     return { connections, claims: claims!, claimsInAll: claimsInAll!, wakeMs: wakeMs!, idleCpuMs, rssMb }
   } finally {
-    await Promise.all(children.map(end))
+    await Promise.all(children.map(killed))
     await store.close()
     rmSync(folder, { recursive: true })
   }
@@ -102,12 +101,6 @@ function startChild(file: string, handles: number): ChildProcess {
   // One listener for each open question.
   child.setMaxListeners(0)
   return child
-}
-
-async function end(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  child.kill('SIGKILL')
-  await once(child, 'exit')
 }
 
 /** Resolves when each connection waits and has looked before it waits. */
