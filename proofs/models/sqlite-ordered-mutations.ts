@@ -67,15 +67,6 @@ export const sqliteOrderedMutations = mutationsIn(`
 * of equal payloads the maximal score wins
 - equal.score > score
 + equal.score < score
-* equal payloads are one whatever the rule
-- payloadMark(job, merge, place)
-+ payloadMark(job, 'distinct', place)
-* merge distinct keeps all
-- payloadMark(job, merge, place)
-+ payloadMark(job, 'all', place)
-* payloads of one score are one whatever they say
-- hash('sha256', content, 'buffer')
-+ hash('sha256', merge === 'distinct' ? content : payloadMark(job, merge, place), 'buffer')
 * of two sets with equal payloads the later stays
 - (other.score, other.seq) < (payload.score, payload.seq)
 + (other.score, other.seq) > (payload.score, payload.seq)
@@ -88,9 +79,19 @@ export const sqliteOrderedMutations = mutationsIn(`
 * a claim of some payloads takes all of the same score
 - (score, seq) <= (?4 / ?5 / ?6, ?7)
 + (score, seq) <= (?4 / ?5 / ?6, 1000000 + ?7)
+@ rows/payload-row.js
+* payloads of one score are one whatever they say
+- hash('sha256', content, 'buffer')
++ hash('sha256', merge === 'distinct' ? content : payloadMark(job, merge, place), 'buffer')
 * one payload less than asked for is handed over
 - rows.length === limit
 + rows.length === Math.max(1, limit - 1)
+* equal payloads are one whatever the rule
+- payloadMark(job, merge, place)
++ payloadMark(job, 'distinct', place)
+* merge distinct keeps all
+- payloadMark(job, merge, place)
++ payloadMark(job, 'all', place)
 @ sqlite/work/sqlite-enqueue.js
 * equal payloads of one call are one if they have no score
 - place: { callId: from, place: i }

@@ -4,19 +4,14 @@ import type { Payload } from '../../core/values/codec.js'
 import { resultDropped } from '../../stores/contract/job-records.js'
 import type { JobRow } from '../../stores/rows/job-row.js'
 import { stateNames } from '../../stores/rows/job-row.js'
+import { type PayloadRow, scoredPayload } from '../../stores/rows/payload-row.js'
 import { leadOf, morgueOf, share, suspectLeadOf } from '../../stores/rows/queue-row.js'
 import type { ThrottleRow } from '../../stores/rows/scope-throttle.js'
 import { valueFromStored } from '../../stores/rows/stored-text.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
-import {
-  type PayloadRow,
-  type PayloadSetKey,
-  scoredPayload,
-  setOf,
-  successorSet,
-} from '../../stores/sqlite/rows/sqlite-payloads.js'
+import { type PayloadSetKey, setOf, successorSet } from '../../stores/sqlite/rows/sqlite-payloads.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
 import { checkRows } from '../../stores/sqlite/sqlite-fsck.js'
 import {

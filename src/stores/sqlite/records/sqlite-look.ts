@@ -2,11 +2,12 @@
 
 import { payloadsInPage, payloadsInRecord, resultDropped, type StoredJob } from '../../contract/job-records.js'
 import { isHidden, isRemembered, type JobRow } from '../../rows/job-row.js'
+import { scoredPayload } from '../../rows/payload-row.js'
 import { morgueOf } from '../../rows/queue-row.js'
 import { storedJob } from '../../rows/stored-job.js'
 import type { Row } from '../../rows/stored-text.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
+import { setOf, successorSet } from '../rows/sqlite-payloads.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 

@@ -6,8 +6,7 @@
 import type { JobFields } from '../../../core/job/job-fields.js'
 import { joinedLog } from '../../../core/job/job-log.js'
 import type { Beat, Checkpoint } from '../../contract/job-beat.js'
-import type { SqlValue } from '../../rows/stored-text.js'
-import { fromStored, payloadToStored, toStored, valueFromStored } from '../../rows/stored-text.js'
+import { fromStored, payloadToStored, type SqlValue, toStored, valueFromStored } from '../../rows/stored-text.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 
 export type Notes = Pick<Beat, 'checkpoint' | 'log'>

@@ -16,8 +16,7 @@ import {
   scheduled,
 } from '../../rows/job-row.js'
 import { bounded, positionOf } from '../../rows/queue-row.js'
-import type { SqlValue } from '../../rows/stored-text.js'
-import { payloadToStored, storedOrNull, toStored } from '../../rows/stored-text.js'
+import { payloadToStored, type SqlValue, storedOrNull, toStored } from '../../rows/stored-text.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'

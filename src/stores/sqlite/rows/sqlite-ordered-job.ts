@@ -5,6 +5,7 @@
 
 import type { NewJob } from '../../contract/new-job.js'
 import { dead, groupIn, isHidden, type JobRow, poolOf, ready, running, scheduled } from '../../rows/job-row.js'
+import { scoredPayload } from '../../rows/payload-row.js'
 import { bounded, morgueOf, positionOf } from '../../rows/queue-row.js'
 import { doneOf } from '../../rules/payloads.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
@@ -12,14 +13,7 @@ import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import { buriedAs, changeOne, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
-import {
-  type PayloadSetKey,
-  SqlitePayloads,
-  scoredPayload,
-  setOf,
-  successorSet,
-  waitingSetOf,
-} from './sqlite-payloads.js'
+import { type PayloadSetKey, SqlitePayloads, setOf, successorSet, waitingSetOf } from './sqlite-payloads.js'
 import { type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 
 /** The values of the row of a live job. */

@@ -1,13 +1,10 @@
 /** The payload sets of the ordered jobs of a SQLite store, by the rules of `rules/payloads`. */
 
-import { hash } from 'node:crypto'
 import type { Merge } from '../../../core/queue/queue.js'
-import type { NewJob } from '../../contract/new-job.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
-import type { JobRow } from '../../rows/job-row.js'
-import { running } from '../../rows/job-row.js'
-import { fromStored, payloadToStored } from '../../rows/stored-text.js'
-import { type CallPlace, payloadContent, payloadMark } from '../../rules/payloads.js'
+import { type JobRow, running } from '../../rows/job-row.js'
+import { headWithin, type PayloadHead, type PayloadRow, wholeHead } from '../../rows/payload-row.js'
+import { payloadToStored } from '../../rows/stored-text.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 
 /**
@@ -18,23 +15,6 @@ export interface PayloadSetKey {
   readonly part: number
 }
 
-/** A payload as stored. */
-export interface PayloadRow {
-  readonly seq: number
-  readonly score: number
-  readonly codec: string | null
-  readonly meta: string | Uint8Array | null
-  readonly payload: string | Uint8Array
-}
-
-/** The payloads that a claim takes from a set. */
-export interface PayloadHead {
-  readonly rows: readonly PayloadRow[]
-  readonly bytes: number
-  /** Whether payloads are left in the set. */
-  readonly hasMore: boolean
-}
-
 interface PayloadPlace {
   readonly seq: number
   readonly score: number
@@ -43,16 +23,8 @@ interface PayloadPlace {
 /** The part of payloads that are on their way from one set to another. */
 const onTheWay = 2
 
-const digestBytes = 16
-
 /** The number of payloads that are read at once, whatever they weigh. */
 const few = 16
-
-/** The same bytes for payloads that are one and, as far as SHA-256 goes, for no others, as `payloadIdentity`. */
-export function payloadDigest(job: NewJob, merge: Merge, place: CallPlace): Uint8Array {
-  const content = payloadContent(job, payloadMark(job, merge, place))
-  return hash('sha256', content, 'buffer').subarray(0, digestBytes)
-}
 
 export class SqlitePayloads {
   readonly #insert: Statement
@@ -146,24 +118,16 @@ export class SqlitePayloads {
    * The first payloads in order, at most `limit` and at most `most` bytes, but at least one. Reads few of the others.
    */
   headWithin({ rid, part }: PayloadSetKey, limit: number, most: number): PayloadHead {
-    const rows: PayloadRow[] = []
-    let bytes = 0
     // Most ids have few payloads, and reading row by row costs more than reading them all.
     const first = this.head({ rid, part }, Math.min(few, limit + 1))
     const isAll = first.length < few || limit < few
-    for (const row of isAll ? first : (this.#head.iterate(rid, part, limit + 1) as Iterable<PayloadRow>)) {
-      const size = bytesOf(row)
-      if (rows.length > 0 && (rows.length === limit || bytes + size > most)) return { rows, bytes, hasMore: true }
-      rows.push(row)
-      bytes += size
-    }
-    return { rows, bytes, hasMore: false }
+    const rows = isAll ? first : (this.#head.iterate(rid, part, limit + 1) as Iterable<PayloadRow>)
+    return headWithin(rows, limit, most)
   }
 
   /** All payloads, whatever they weigh. */
   whole(set: PayloadSetKey): PayloadHead {
-    const rows = this.head(set, -1)
-    return { rows, bytes: rows.reduce((sum, row) => sum + bytesOf(row), 0), hasMore: false }
+    return wholeHead(this.head(set, -1))
   }
 
   count({ rid, part }: PayloadSetKey): number {
@@ -230,20 +194,6 @@ function quotient(score: number): [number, number, number] {
   const isNearlyWhole = !Number.isInteger(score) && Math.abs(score - Math.round(score)) < 2 * Number.EPSILON
   if (!isNearlyWhole) return [score, 1, 1]
   return Math.abs(score) > 1 / scale ? [score * scale, scale, 1] : [score * scale * scale, scale, scale]
-}
-
-function bytesOf({ payload, meta }: PayloadRow): number {
-  return Buffer.byteLength(payload) + (meta === null ? 0 : Buffer.byteLength(meta))
-}
-
-/** A payload as it is handed over or shown. */
-export function scoredPayload({ score, codec, meta, payload }: PayloadRow): ScoredPayload {
-  return {
-    score,
-    payload: typeof payload === 'string' ? fromStored(payload) : payload,
-    ...(codec === null ? {} : { codec }),
-    ...(meta === null ? {} : { meta: typeof meta === 'string' ? fromStored(meta) : meta }),
-  }
 }
 
 /** The payloads that wait, are in hand, or are dead. */

@@ -2,13 +2,14 @@
 
 import type { Claim, Claimer, ClaimFrom } from '../../contract/claim.js'
 import { type JobRow, running } from '../../rows/job-row.js'
+import { type PayloadHead, scoredPayload } from '../../rows/payload-row.js'
 import { fromStored } from '../../rows/stored-text.js'
 import type { ReadyPool } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { poolJobs } from '../file/sqlite-schema.js'
 import { changeSome } from '../rows/sqlite-job.js'
-import { type PayloadHead, scoredPayload, setOf, successorSet } from '../rows/sqlite-payloads.js'
+import { setOf, successorSet } from '../rows/sqlite-payloads.js'
 import { type QueueRow, takeStamp } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
