@@ -2,6 +2,7 @@ import type { MillOptions } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { JobCancelledError, PayloadTooLargeError } from '#src/core/errors.js'
 import { poll } from '#src/store-testing/servers/poll.js'
+import { keyIn, tokenOf } from '#src/workers/claim-token.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { storeKinds, testMill } from '../../test-mill.js'
 import { enqueue, jobOf, listenerOn, video } from './listener-scene.js'
@@ -185,5 +186,33 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     await listener.next()
     await expect(mill.queue('video').jobs.delete(['a'])).rejects.toThrow(/job 'a' runs .*cancel it/)
     expect((await jobOf(mill, 'a'))?.state).toBe('running')
+  })
+})
+
+const key = { queue: 'video', id: 'ünï/"1', fence: 41 }
+const token = tokenOf('prod', key)
+
+describe('the token of a claim', () => {
+  it('names the claim, in characters that are safe in arguments and variables', () => {
+    expect(token).toMatch(/^mr1\.[\w-]+$/)
+    expect(keyIn(token, 'prod', 'video')).toEqual(key)
+  })
+
+  it('is refused if it belongs to another namespace or queue', () => {
+    expect(() => keyIn(token, 'test', 'video')).toThrow(/is of a job in namespace 'prod', and this mill has 'test'/)
+    expect(() => keyIn(token, 'prod', 'audio')).toThrow(/is of a job in queue 'video'.*mill\.listener\('video'\)/)
+  })
+
+  it.each([
+    [''],
+    ['mr1.'],
+    [token.slice(0, -4)],
+    [token.slice(4)],
+    ['mr1.e30'],
+    [undefined],
+    [42],
+    [tokenOf('prod', { ...key, fence: 0.5 })],
+  ])('is refused if it is invalid: %j', (text) => {
+    expect(() => keyIn(text as string, 'prod', 'video')).toThrow(/this is no token of a claim: .* begins with 'mr1\.'/)
   })
 })

@@ -1,6 +1,8 @@
-import { defineTask } from 'millrace'
+import { once } from 'node:events'
+import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { StoreFullError } from '#src/core/errors.js'
+import { freePort } from '#src/store-testing/servers/free-port.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { nextEvent, recorded } from '../../next-event.js'
@@ -97,3 +99,31 @@ describe.each(storeKinds)('stopping, on %s', (kind) => {
     expect(await started).toMatchObject({ id: job.id, worker: other.id })
   })
 })
+
+const task = defineTask({ name: 'task', run: async () => {} })
+
+it('a start that waits for an absent store is reported by Node if there is neither a logger nor a listener', async () => {
+  const warnings: Error[] = []
+  const note = (warning: Error) => warnings.push(warning)
+  process.on('warning', note)
+  onTestFinished(() => void process.off('warning', note))
+  const store = `redis://:sesame@127.0.0.1:${await freePort()}`
+
+  const heard = millrace({ store, tasks: [task] })
+  const failed = new Promise((resolve) => heard.on('store.failed', resolve))
+  const loud = heard.worker()
+  void loud.start()
+  await failed
+  await loud.stop()
+  expect(warnings).toEqual([])
+
+  const silent = millrace({ store, tasks: [task] })
+  const worker = silent.worker()
+  const [warning] = await Promise.all([once(process, 'warning'), void worker.start()])
+  expect(warning[0]).toMatchObject({
+    code: 'MILLRACE_STORE_AWAY',
+    message: expect.stringMatching(/^the Redis at redis:\/\/127\.0\.0\.1:\d+ cannot be reached: .* The worker waits/),
+  })
+  await worker.stop()
+  await Promise.all([heard.close(), silent.close()])
+}, 20_000)
