@@ -149,11 +149,11 @@ export const sqliteLimitedMutations = mutationsIn(`
 - (row?.total ?? 0) + (charge?.count ?? 0)
 + (row?.total ?? 0)
 * the count of all is one of a group
-- this.#told.eachGroup === undefined ? null : ''
+- this.#settings.eachGroup === undefined ? null : ''
 + null
 * the silence for each group is not longer than that for all
-- recovered(before, allRules(this.#told),
-+ recovered(before, this.#told.rules,
+- recovered(before, allRules(this.#settings),
++ recovered(before, this.#settings.rules,
 * the grids of a group go on under other rules of its own
 - { ...counter, epoch: noEpoch }
 + { ...counter }

@@ -1,4 +1,4 @@
-/** The surroundings of everything that a mill starts: what it emits to, tells time by, draws from and packs with. */
+/** The surroundings: the events, the clock, the randomness and the packing that all parts of a mill share. */
 
 import type { Events } from './events.js'
 import type { Packing } from './packing/packing.js'
@@ -13,7 +13,7 @@ export interface Surroundings {
   readonly newId: () => string
 }
 
-/** The surroundings of what a worker starts. */
+/** The surroundings that all parts of one worker share. */
 export interface WorkerSurroundings extends Surroundings {
   /** The id of the worker. */
   readonly worker: string

@@ -66,9 +66,9 @@ export class DealtRow implements DealtQueue {
         () => '',
         () => some((one) => ordinary(one) > 0),
       )
-    if (groupRules(throttle.told) !== undefined)
+    if (groupRules(throttle.settings) !== undefined)
       this.perGroup = counting(
-        (group) => subjectOf(throttle.told, group),
+        (group) => subjectOf(throttle.settings, group),
         (group) => some((one) => lanes.readyIn(one, group) > 0),
       )
   }

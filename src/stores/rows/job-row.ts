@@ -1,6 +1,5 @@
 /**
- * The row of a job in a SQL store: its states, and what follows from its columns for its queue, its id and whoever looks
- * at it. Pure.
+ * The row of a job in a SQL store: its states, how its queue counts it, and whether its id is taken. Pure.
  */
 
 import type { NewJob } from '../contract/new-job.js'
@@ -8,7 +7,7 @@ import { leavesRemains } from '../rules/bounds.js'
 import type { TakenAs } from '../rules/taken-id.js'
 import type { QueueSettingsRow, QueueTally } from './queue-row.js'
 
-/** `job.state`: each number is the index of its name in `stateNames`. The order is part of what is stored. */
+/** The values of the column `state`. Each is the index of its name in `stateNames`; stored rows depend on the order. */
 export const scheduled = 0
 export const ready = 1
 export const running = 2
@@ -93,7 +92,7 @@ export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
   return group === undefined || group === '' ? null : group
 }
 
-/** What is there of the id of a job; undefined: the id is free. */
+/** Says by which job or memory an id is taken; undefined if the id is free. */
 export function takenBy(
   queue: Pick<QueueSettingsRow, 'dead_age_ms'>,
   job: Pick<JobRow, 'state' | 'expires_at' | 'finished_at' | 'remember_ms'>,

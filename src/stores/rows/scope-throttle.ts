@@ -136,7 +136,7 @@ export class ScopeThrottle {
   readonly row: ThrottleRow
   readonly #counters: CounterShelf
   readonly #rates: RateShelf
-  #told: Throttle
+  #settings: Throttle
   /** The rules of groups that were looked up; undefined: those of all groups. */
   readonly #ofGroups = new Map<string, readonly ThrottleRule[] | undefined>()
 
@@ -144,15 +144,16 @@ export class ScopeThrottle {
     this.row = row
     this.#counters = counters
     this.#rates = rates
-    this.#told = throttleIn(row)
+    this.#settings = throttleIn(row)
   }
 
   get by(): Throttle['by'] {
     return this.row.counts_by
   }
 
-  get told(): Throttle {
-    return this.#told
+  /** The throttle as it is set; `row` has what was counted, too. */
+  get settings(): Throttle {
+    return this.#settings
   }
 
   /** The rules that this group has for itself. */
@@ -174,16 +175,16 @@ export class ScopeThrottle {
   setRate(group: string, rules: readonly ThrottleRule[] | undefined): void {
     const { row } = this
     row.own = ownText(ownAfter(ownIn(row.own), this.rateOf(group) !== undefined, rules))
-    this.#told = throttleIn(row)
+    this.#settings = throttleIn(row)
     this.#rates.set(row.scope, group, rules?.map(ruleText).join(' '))
     this.#ofGroups.delete(group)
-    const subject = subjectOf(this.#told, group)
+    const subject = subjectOf(this.#settings, group)
     const counter = this.#counters.find(row.scope, subject)
     if (counter !== undefined) this.#counters.write(row.scope, subject, { ...counter, epoch: noEpoch }, counter)
   }
 
   #rulesOf(subject: string): readonly ThrottleRule[] {
-    return rulesOfSubject(this.#told, subject, (group) => this.rateOf(group))
+    return rulesOfSubject(this.#settings, subject, (group) => this.rateOf(group))
   }
 
   /** Replaces the rules, of all jobs or of each group. The starts stay; grids begin anew when they are next looked at. */
@@ -192,7 +193,7 @@ export class ScopeThrottle {
     if (by === this.by) this.row.rules = text
     else this.row.each_group = text
     this.row.epoch += 1
-    this.#told = throttleIn(this.row)
+    this.#settings = throttleIn(this.row)
   }
 
   /** How many jobs may start, and, if none may, the ms until one may. */
@@ -254,7 +255,7 @@ export class ScopeThrottle {
 
   /** For how long nothing starts after a restart: of any group, or of this one. */
   quietForMs(mono: number, subject?: string): number {
-    const group = subject === undefined ? undefined : groupIn(this.#told, subject)
+    const group = subject === undefined ? undefined : groupIn(this.#settings, subject)
     const own = group === undefined ? undefined : this.rateOf(group)
     const recovery = this.#recovery
     const until = own === undefined || recovery === undefined ? this.row.quiet_until : ownQuietUntil(recovery, own)
@@ -266,7 +267,7 @@ export class ScopeThrottle {
     const { scope, recoveries, shift_ms } = this.row
     const from = this.#instant(mono) - this.#longestMs
     // Beside the counters of groups there may be one for all jobs.
-    const except = this.#told.eachGroup === undefined ? null : ''
+    const except = this.#settings.eachGroup === undefined ? null : ''
     const earlier = this.#counters.countBefore(scope, recoveries, this.#earliest(from) - shift_ms, except)
     return this.#counters.countSince(scope, recoveries, from, except) + earlier
   }
@@ -295,7 +296,7 @@ export class ScopeThrottle {
 
   /** How long any start counts. */
   get #longestMs(): number {
-    return longestOf(allRules(this.#told), this.#told.own)
+    return longestOf(allRules(this.#settings), this.#settings.own)
   }
 
   get #recovery(): Recovery | undefined {
@@ -315,7 +316,7 @@ export class ScopeThrottle {
     const isOther = before !== undefined && before.run !== run && row.last_wall !== null
     const since = isOther ? Math.max(0, now - row.last_wall!) : undefined
     const recovery =
-      before === undefined ? firstRecovery(run, mono) : recovered(before, allRules(this.#told), run, mono, since)
+      before === undefined ? firstRecovery(run, mono) : recovered(before, allRules(this.#settings), run, mono, since)
     if (recovery === before) return
     const { count, at, shiftMs, lastAt = null, quietUntil = null } = recovery
     const lastWall = lastAt === null ? null : now - (mono - lastAt)

@@ -96,8 +96,8 @@ export function* dueSchedules(worker: string, leadMs: number, limit: number, now
   )
   const due = rows.filter(({ next_at }) => next_at! <= now).slice(0, limit)
   const nextAt = rows[due.length]?.next_at ?? undefined
-  const told = due.flatMap((row) => storedSchedule(row) ?? [])
-  return { ...answer, due: told, ...(nextAt === undefined ? {} : { nextAt }) }
+  const schedules = due.flatMap((row) => storedSchedule(row) ?? [])
+  return { ...answer, due: schedules, ...(nextAt === undefined ? {} : { nextAt }) }
 }
 
 export function* resignLead(worker: string): SqlSteps<void> {

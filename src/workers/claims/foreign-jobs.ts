@@ -51,7 +51,7 @@ export class ForeignJobs {
   #leavesAt = Number.NEGATIVE_INFINITY
   #listedAt = Number.NEGATIVE_INFINITY
 
-  /** `leave`: leaves the queue of a foreign job to others for so many ms: the store then rings one of them. */
+  /** `leave` leaves a queue to other workers for a number of ms. The store rings one of them then. */
   constructor(
     surroundings: WorkerSurroundings,
     store: Pick<Store, 'workers' | 'traits'>,

@@ -168,7 +168,7 @@ describe('a throttle of the SQLite store compared with the memory store', () => 
       expect(sqlite.hits(subject, now)).toEqual(memory.hits(subject, now))
       expect(sqlite.waitMs(subject, now)).toBe(memory.waitMs(subject, now))
       expect(sqlite.quietForMs(now, subject)).toBe(memory.quietForMs(now, subject))
-      expect(sqlite.told).toEqual(memory.told)
+      expect(sqlite.settings).toEqual(memory.told)
       expect(sqlite.groups(now)).toBe(memory.subjects(now).length)
     }
   }

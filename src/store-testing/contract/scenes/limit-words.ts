@@ -53,8 +53,8 @@ export function throttledFor(forMs: number, lead?: 'leads', queue = 'mail'): Wai
 }
 
 /**
- * A case: opens the queue with this throttle, or prepares it otherwise; adds jobs, or so many of them; and follows these
- * steps, such as `takes 2, +10_000 waits 1, +1 takes x2 y1`. `verbs` says what each does.
+ * A case of the contract in one line. It opens the queue with this throttle, or calls `prepare`. It adds the given jobs, or
+ * that number of jobs. Then it follows the steps, such as `takes 2, +10_000 waits 1, +1 takes x2 y1`. `verbs` explains each.
  */
 export function timeline(
   prepare: Throttle | ((scene: Scene) => Promise<unknown>),
@@ -81,16 +81,16 @@ const groupsIn = (words: readonly string[]): string[] =>
 
 /** A message is the steps up to this one. */
 const verbs = {
-  /** So many ms later. */
+  /** Moves the clock by this number of ms. */
   '+': (scene: Scene, [ms]: string[]) => scene.advance(number(ms)),
   restarts: (scene: Scene) => scene.harness.restart(),
   deletes: (scene: Scene) => scene.records.delete(scene.queue, 'all'),
-  /** So many jobs, or by group. */
+  /** Adds this number of jobs, or one number for each group. */
   adds: (scene: Scene, words: string[], message: string) =>
     scene.add(
       ...groupsIn(words).map((group, i) => ({ id: `${message.length}-${i}`, ...(group === '-' ? {} : { group }) })),
     ),
-  /** A claim gets so many, or by group; `of 5`: it asks for 5. */
+  /** A claim receives this number of jobs, or one number for each group. `of 5`: it asks for 5. */
   async takes(scene: Scene, words: string[], message: string) {
     const [given, limit] = words.join(' ').split(' of ')
     const asking = { leaseMs: longLeaseMs, ...(limit === undefined ? {} : { limit: number(limit) }) }
@@ -98,7 +98,7 @@ const verbs = {
     if (/^\d+$/.test(given!)) assert.equal(got.length, number(given), message)
     else assert.deepEqual(got.sort(), groupsIn(given!.split(' ')), message)
   },
-  /** A claim is denied for so many ms. */
+  /** A claim is denied, for this number of ms. */
   waits: async (scene: Scene, [ms]: string[], message: string) =>
     assert.equal((await denied(scene))[0]?.forMs, number(ms), message),
   /** The same; the claimer leads and learns no more. */

@@ -120,7 +120,7 @@ export function createdAtIn(text: string, from: number, dueAt: number): number {
   return text.charCodeAt(from) < firstUndated ? numberAt(text, from + 14, 6) : dueAt
 }
 
-/** What follows the task in a record, and the flags in an ordered job's payload. The text is in Latin-1. */
+/** The content of a record, from behind its task on, or of an ordered job's payload, from behind its flags on. */
 export class RecordContent {
   readonly rememberMs: number
   readonly priority: number

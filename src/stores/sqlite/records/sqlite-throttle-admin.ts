@@ -38,18 +38,18 @@ export class SqliteThrottleAdmin {
     const throttle = throttles.of(queues.get(queue))
     if (throttle === undefined) return undefined
     const mono = clock.mono()
-    const { told } = throttle
-    const hasGroups = groupRules(told) !== undefined
-    const subject = group === undefined || !hasGroups ? undefined : subjectOf(told, group)
+    const { settings } = throttle
+    const hasGroups = groupRules(settings) !== undefined
+    const subject = group === undefined || !hasGroups ? undefined : subjectOf(settings, group)
     const rate = subject === undefined ? undefined : throttle.rateOf(group!)
     const quietForMs = throttle.quietForMs(mono, subject)
     // Rules for all count without a group too.
-    const counted = told.by === 'queue' ? '' : subject
-    const ofGroup = told.by === 'queue' ? subject : undefined
+    const counted = settings.by === 'queue' ? '' : subject
+    const ofGroup = settings.by === 'queue' ? subject : undefined
     return {
-      throttle: told,
-      queues: [...new Set(throttles.sharing(told.scope).map(({ name }) => name))].sort(),
-      hits: counted === undefined ? told.rules.map(() => 0) : throttle.hits(counted, mono),
+      throttle: settings,
+      queues: [...new Set(throttles.sharing(settings.scope).map(({ name }) => name))].sort(),
+      hits: counted === undefined ? settings.rules.map(() => 0) : throttle.hits(counted, mono),
       ...(ofGroup === undefined ? {} : { groupHits: throttle.hits(ofGroup, mono) }),
       forMs: Math.max(
         quietForMs,
@@ -77,8 +77,8 @@ export class SqliteThrottleAdmin {
       throw new InvalidArgumentError(
         `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
       )
-    throttle.change(rules, changedBy(queue, throttle.told, by))
-    for (const row of throttles.sharing(throttle.told.scope)) {
+    throttle.change(rules, changedBy(queue, throttle.settings, by))
+    for (const row of throttles.sharing(throttle.settings.scope)) {
       row.shut_until = null
       lanes.openAll(row)
       this.#transaction.ring(row)
@@ -89,7 +89,7 @@ export class SqliteThrottleAdmin {
   setRate(queue: string, group: string, rules: readonly ThrottleRule[] | undefined): void {
     const { queues, throttles, lanes } = this.#transaction
     const throttle = throttles.of(queues.get(queue))
-    refuseRates(queue, throttle?.told)
+    refuseRates(queue, throttle?.settings)
     throttle!.setRate(group, rules)
     for (const row of throttles.sharing(throttle!.row.scope)) {
       lanes.look(row, group)
@@ -100,7 +100,7 @@ export class SqliteThrottleAdmin {
   rates(queue: string, limit: number): GroupRates {
     const { queues, throttles } = this.#transaction
     const throttle = throttles.of(queues.get(queue))
-    return { rates: throttle?.rates(limit) ?? [], total: throttle?.told.own?.groups ?? 0 }
+    return { rates: throttle?.rates(limit) ?? [], total: throttle?.settings.own?.groups ?? 0 }
   }
 
   holds(queue: string, { groups, limit }: HoldsQuery): StoredHolds {

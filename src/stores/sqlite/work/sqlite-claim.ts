@@ -214,7 +214,7 @@ export class SqliteClaim {
       },
     })
     const count = deal(dealt, from.limit, by.alone === true)
-    if (throttle !== undefined && groupRules(throttle.told) !== undefined && (count > 0 || ordinary(queue) > 0))
+    if (throttle !== undefined && groupRules(throttle.settings) !== undefined && (count > 0 || ordinary(queue) > 0))
       throttle.trim(at)
     return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
   }

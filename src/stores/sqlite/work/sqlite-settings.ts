@@ -46,7 +46,7 @@ export class SqliteSettings {
       if (isNew) this.#make(settings)
       if (isNew || !follows) this.#declare(settings)
       const row = this.#transaction.queues.get(settings.name)
-      return storedQueue(row, this.#transaction.throttles.of(row)?.told)
+      return storedQueue(row, this.#transaction.throttles.of(row)?.settings)
     })
   }
 
@@ -72,7 +72,7 @@ export class SqliteSettings {
   ): Throttle | undefined {
     const { throttles } = this.#transaction
     const own = row && throttles.of(row)
-    return own?.told ?? scopes.get(scope) ?? throttles.find(scope)?.told
+    return own?.settings ?? scopes.get(scope) ?? throttles.find(scope)?.settings
   }
 
   #declare(settings: QueueSettings): void {
