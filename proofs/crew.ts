@@ -42,7 +42,7 @@ export class Crew {
   readonly #stopped = new Set<ChildProcess>()
 
   /**
-   * `program` is a file next to this one, started with `args`. It says when it is ready, and ends on SIGTERM.
+   * `program` is the path of a file from this folder, started with `args`. It says when it is ready, and ends on SIGTERM.
    * `holdsAny` says whether a worker holds anything, according to the store; kills and stops hit only such workers.
    * `passed` is called after a worker that held nothing was continued. Only then may the caller write to the store: a
    * stopped worker may have its write lock.

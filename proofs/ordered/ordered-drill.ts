@@ -85,7 +85,7 @@ export async function drillOrdered(plan: OrderedPlan, open: OpenGround = sqliteG
   const args = [JSON.stringify(store), file, plan.exclusive, String(plan.runMs), String(plan.maxPayloads)]
   const running = async () => (await mill.queue(task.queue).jobs.list({ state: 'running', limit: plan.ids })).jobs
   const crew = new Crew(
-    'ordered-worker.ts',
+    'ordered/ordered-worker.ts',
     args,
     async (worker) => (await running()).some((job) => job.worker === worker),
     async () => {

@@ -48,7 +48,7 @@ export async function drillLimits(plan: LimitsPlan, open: OpenGround = sqliteGro
   const ground = await open()
   const { store } = ground
   const mill = millrace({ store, tasks: [bounded, shared], queues: limitedQueues })
-  const crew = new Crew('limits-worker.ts', [JSON.stringify(store)])
+  const crew = new Crew('throttles/limits-worker.ts', [JSON.stringify(store)])
   const isOver = new AbortController()
   try {
     await mill.depths()
@@ -102,7 +102,7 @@ async function wholeAgain(
   producedBefore: number,
 ): Promise<number> {
   const diedAt = performance.now()
-  const survivors = new Crew('limits-worker.ts', [JSON.stringify(store), String(producedBefore)])
+  const survivors = new Crew('throttles/limits-worker.ts', [JSON.stringify(store), String(producedBefore)])
   try {
     await Promise.all(Array.from({ length: processes }, () => survivors.start()))
     for (;;) {

@@ -65,7 +65,7 @@ export async function contend(plan: ContentionPlan, open: OpenGround = sqliteGro
   const ground = await open()
   const { store } = ground
   const mill = millrace({ store, tasks: [contended], queues: { default: { lease: leaseMs } } })
-  const crew = new Crew('contention-worker.ts', [JSON.stringify(store), String(plan.jobMs ?? 0)])
+  const crew = new Crew('workers/contention-worker.ts', [JSON.stringify(store), String(plan.jobMs ?? 0)])
   try {
     await mill.depths()
     await Promise.all(Array.from({ length: plan.processes }, () => crew.start()))
