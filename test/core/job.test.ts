@@ -7,7 +7,7 @@ import { joinedLog, mostLogBytes } from '#src/core/job/job-log.js'
 import { originIn, ownMeta, storedMeta } from '#src/core/job/job-origin.js'
 
 it('three states are final', () => {
-  expect(jobStates).toEqual(['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'])
+  expect(jobStates).toEqual(['waiting', 'scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'])
 })
 
 it.each([[0], [-32_768], [32_767]])('%d is a valid priority', (value) => {

@@ -5,7 +5,7 @@ import { addQueues, addThrottles, addWorkers, type MillMetrics } from '#src/meas
 import { addCounters, addVitals } from '#src/measures/process-metrics.js'
 
 const depth = {
-  ...{ ready: 3, scheduled: 1, running: 2, dead: 4, fresh: 3, retries: 1, suspects: 0, payloads: 5 },
+  ...{ ready: 3, waiting: 21, scheduled: 1, running: 2, dead: 4, fresh: 3, retries: 1, suspects: 0, payloads: 5 },
   ...{ processed: 10, failed: 2, crashed: 1, expired: 0, lagMs: 1_500, shardLagsMs: [1_500, 0] },
 }
 const queue = { paused: false, draining: false, workers: 1, hours: [] }

@@ -77,7 +77,7 @@ mill.worker({ selector: 'fair' })
 // @ts-expect-error 28: jobs are chosen by ids, 'all' or 'failed'
 await mill.queue('a').jobs.cancel('some')
 // @ts-expect-error 29: a state there is not
-await mill.queue('a').jobs.list({ state: 'waiting' })
+await mill.queue('a').jobs.list({ state: 'asleep' })
 // @ts-expect-error 30: the morgue is not listed by retries
 await mill.queue('a').morgue.list({ by: 'retry' })
 // @ts-expect-error 31: an event there is not

@@ -7,10 +7,10 @@ import type { QueueCounts } from '../../stores/rules/queue-counts.js'
  * all of the queue are meant.
  */
 export const jobVerbs = {
-  cancel: { method: 'cancel', done: 'cancelled', takes: ['scheduled', 'ready', 'running'] },
-  delete: { method: 'delete', done: 'deleted', takes: ['scheduled', 'ready'] },
+  cancel: { method: 'cancel', done: 'cancelled', takes: ['waiting', 'scheduled', 'ready', 'running'] },
+  delete: { method: 'delete', done: 'deleted', takes: ['waiting', 'scheduled', 'ready'] },
   'run-now': { method: 'runNow', done: 'due now', takes: ['scheduled'] },
-  bury: { method: 'bury', done: 'buried', takes: ['scheduled', 'ready'] },
+  bury: { method: 'bury', done: 'buried', takes: ['waiting', 'scheduled', 'ready'] },
 } as const
 
 export type JobVerb = keyof typeof jobVerbs

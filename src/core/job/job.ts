@@ -5,10 +5,11 @@ import type { JobFailure } from './job-failures.js'
 import type { FieldWriter, JobFields } from './job-fields.js'
 import type { JobOrigin } from './job-origin.js'
 
-export const jobStates = ['scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
+export const jobStates = ['waiting', 'scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
 
 /**
- * `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. docs/job-lifecycle.md has
+ * `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. `waiting`: until other jobs
+ * have ended. docs/job-lifecycle.md has
  * the chart.
  */
 export type JobState = (typeof jobStates)[number]

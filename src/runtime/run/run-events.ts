@@ -4,7 +4,7 @@ import type { Events, JobRef } from '../../core/events.js'
 import { messageOf } from '../../core/messages/describe.js'
 import type { Claim, Claimed } from '../../stores/contract/claim.js'
 import type { SettleAnswer } from '../../stores/contract/settle.js'
-import { expiredReason } from '../../stores/rules/expiry.js'
+import { expiredReason } from '../../stores/rules/sequence.js'
 import type { Verdict } from './verdict.js'
 
 export function emitStarted(events: Events, claim: Claim, worker: string): void {

@@ -24,6 +24,9 @@ import { rungClaims } from './jobs/rung-claims.js'
 import { runs, settling } from './jobs/settling.js'
 import { suspects } from './jobs/suspects.js'
 import { waiting } from './jobs/waiting.js'
+import { joinDeaths } from './joins/join-deaths.js'
+import { joinEnds } from './joins/join-ends.js'
+import { joining } from './joins/joining.js'
 import { bothThrottles } from './limits/both-throttles.js'
 import { groupLimits } from './limits/group-limits.js'
 import { groupRates } from './limits/group-rates.js'
@@ -119,5 +122,8 @@ export const storeContract: readonly ContractConcern[] = [
   scheduling,
   ticking,
   scheduleLeads,
+  joining,
+  joinEnds,
+  joinDeaths,
   closing,
 ]

@@ -104,6 +104,10 @@ export interface Claim {
   readonly error?: string
   /** The last checkpoint that an earlier attempt set. */
   readonly checkpoint?: Checkpoint
+  /** It is a join: `Joins` has the ends of its members. */
+  readonly isJoin?: true
+  /** Its end is reported to a join: its result is worth sending. */
+  readonly isMember?: true
 }
 
 /** A lease that expired unsettled. */

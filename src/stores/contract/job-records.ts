@@ -5,6 +5,7 @@ import type { FieldChanges, JobFields } from '../../core/job/job-fields.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { Checkpoint, JobProcess } from './job-beat.js'
+import type { MemberOf } from './new-join.js'
 import type { StoredQueue } from './queue-settings.js'
 import type { ScoredPayload } from './scored-payload.js'
 
@@ -64,6 +65,10 @@ export interface StoredJob extends JobProcess {
   readonly result?: { readonly payload?: Payload; readonly codec?: string }
   readonly error?: string
   readonly reason?: string
+  /** The joins that its end is or was reported to. */
+  readonly memberOf?: readonly MemberOf[]
+  /** It is a join: `Joins.look` has its sets. */
+  readonly isJoin?: true
 }
 
 /**
@@ -103,7 +108,7 @@ export interface ListQuery {
   readonly state?: JobState
   /**
    * `'id'`: by id. `'time'`: running (oldest claim first), ready (in the order of claims), scheduled (soonest first),
-   * then completed and dead (latest first). `'retry'`: waiting and running jobs that failed, fewest failures first.
+   * waiting (in the order of their enqueues), then completed and dead (latest first). `'retry'`: waiting and running jobs that failed, fewest failures first.
    */
   readonly by: 'id' | 'time' | 'retry'
   /** The end of the page before; opaque. Any other text throws `InvalidArgumentError`. */

@@ -1,6 +1,7 @@
 /** A new job: the input of an enqueue, and its outcome. */
 
 import type { Payload } from '../../core/values/codec.js'
+import type { MemberOf, NewJoin } from './new-join.js'
 
 export interface EnqueueCall {
   /**
@@ -60,8 +61,8 @@ export interface NewJob {
   readonly expiresMs?: number
   /**
    * Plain queues only: replaces a waiting job of this id as if the new one came in now, but keeps `createdAt`. Replaces
-   * a dead one as well, which needs room and keeps nothing. A running job stays (`'duplicate'`), and a memory of the id
-   * is dropped.
+   * a dead one as well, which needs room and keeps nothing. A running job stays (`'duplicate'`), and so does a waiting
+   * one that is a join or a member of one. A memory of the id is dropped.
    */
   readonly ifWaiting?: 'replace'
   /**
@@ -74,6 +75,10 @@ export interface NewJob {
    * which remembers none.
    */
   readonly rememberMs: number
+  /** Plain queues of a store with the facet `joins` only: the job waits for its members. */
+  readonly join?: NewJoin
+  /** Plain queues of a store with the facet `joins` only, never empty: its end is reported to these joins. */
+  readonly memberOf?: readonly MemberOf[]
 }
 
 /**

@@ -22,7 +22,7 @@ export type SettleItem = ClaimKey & { readonly hold?: Hold } & (
     | {
         readonly kind: 'complete'
         /** Absent: nothing is kept. Without a payload: the store keeps that the job completed with no value. */
-        readonly result?: { readonly payload?: Payload; readonly codec?: string; readonly keepMs?: number }
+        readonly result?: KeptResult
         readonly run?: EndedRun
       }
     /**
@@ -58,6 +58,15 @@ export type SettleItem = ClaimKey & { readonly hold?: Hold } & (
     /** If the cancellation was requested with a reason, that reason stays. */
     | { readonly kind: 'cancel'; readonly reason?: string; readonly run?: EndedRun }
   )
+
+/** A result: for the record of its job, and for the joins of which this is a member. */
+export interface KeptResult {
+  readonly payload?: Payload
+  readonly codec?: string
+  readonly keepMs?: number
+  /** The record of the job keeps nothing. */
+  readonly onlyForJoins?: true
+}
 
 /**
  * Grants nothing of the queue, or of the job's group in it, for `forMs`. A longer hold stays. A job without a group

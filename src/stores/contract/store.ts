@@ -31,6 +31,7 @@
 import type { Claimed, Claimer, ClaimFrom, Rung } from './claim.js'
 import type { History } from './history.js'
 import type { Morgue, Records } from './job-records.js'
+import type { Joins } from './joins.js'
 import type { LiveMessages } from './live-messages.js'
 import type { EnqueueCall, Enqueued } from './new-job.js'
 import type { Provision } from './provision.js'
@@ -126,6 +127,8 @@ export interface Store {
   /** With the trait `scheduled`. */
   readonly schedules?: Schedules
   readonly workers?: WorkerRegistry
+  /** Present if a job can wait for others. */
+  readonly joins?: Joins
   readonly health?: StoreHealth
   /** Present if processes can send each other messages through the store. */
   readonly live?: LiveMessages

@@ -11,6 +11,7 @@ import { depthOfShards } from '../rules/queue-counts.js'
 import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../rules/queue-form.js'
 import { dueAt } from '../rules/sequence.js'
 import type { MemoryJob } from './queue/memory-job.js'
+import type { MemoryJoins } from './queue/memory-joins.js'
 import { MemoryLimits, type ShardSettings } from './queue/memory-limits.js'
 import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
 import { MemoryQueue } from './queue/memory-queue.js'
@@ -30,6 +31,11 @@ interface MemoryEntry {
 export class MemoryQueues {
   readonly #entries = new Map<string, MemoryEntry>()
   readonly #throttles = new Map<string, MemoryThrottle>()
+  readonly #joins: MemoryJoins
+
+  constructor(joins: MemoryJoins) {
+    this.#joins = joins
+  }
 
   /** In the order of their creation. */
   all(): MemoryQueue[] {
@@ -97,6 +103,7 @@ export class MemoryQueues {
         basisOf(settings),
         said,
         settings.kind === 'ordered' ? (settings.shards ?? 1) : 1,
+        this.#joins,
         limits,
       )
       const made = { settings: basisOf(settings), said, limits, shards }
@@ -133,7 +140,7 @@ export class MemoryQueues {
     entry.resharding = count
     for (const shard of old) shard.isHeld = true
     if (old.some((shard) => shard.running.size > 0)) return undefined
-    const shards = newShards(entry.settings, entry.said, count, entry.limits) as MemoryOrderedQueue[]
+    const shards = newShards(entry.settings, entry.said, count, this.#joins, entry.limits) as MemoryOrderedQueue[]
     for (const shard of shards) {
       shard.lastStamp = Math.max(...old.map((one) => one.lastStamp))
       shard.lastFence = Math.max(...old.map((one) => one.lastFence))
@@ -198,14 +205,15 @@ function newShards(
   settings: QueueBasis,
   said: QueueLimits,
   count: number,
+  joins: MemoryJoins,
   limits: MemoryLimits<MemoryQueue>,
 ): MemoryShards {
   const own = shareOf(settings, said, count)
   limits.maxRunning = own.maxRunning
   limits.shards =
     settings.kind === 'plain'
-      ? [new MemoryQueue(own, limits)]
-      : Array.from({ length: count }, (_, shard) => new MemoryOrderedQueue(own, shard, limits))
+      ? [new MemoryQueue(own, joins, limits)]
+      : Array.from({ length: count }, (_, shard) => new MemoryOrderedQueue(own, shard, joins, limits))
   return limits.shards
 }
 
@@ -239,6 +247,7 @@ function shardDepth(queue: MemoryQueue, now: number): QueueDepth {
     payloads: queue.pending,
     suspects: suspects.size,
     scheduled: scheduled.size,
+    waiting: queue.joining.size,
     running: queue.running.size,
     dead: queue.dead.size,
     fresh: queue.waiting - retries,

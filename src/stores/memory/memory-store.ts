@@ -6,6 +6,7 @@ import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History, HistoryStep } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
+import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { QueueDepth } from '../contract/queue-depth.js'
@@ -30,9 +31,11 @@ import type { MemoryAdmin } from './memory-admin.js'
 import { MemoryBell } from './memory-bell.js'
 import { depth, MemoryQueues, oldestAgeMs } from './memory-queues.js'
 import { memoryTraits } from './memory-traits.js'
+import { MemoryJoins } from './queue/memory-joins.js'
 import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
 import type { MemoryQueue } from './queue/memory-queue.js'
 import { trim } from './queue/memory-retention.js'
+import { memoryJoins } from './records/memory-join-facet.js'
 import { memoryRecords } from './records/memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './records/memory-registry.js'
 import { MemorySchedules, memorySchedules } from './records/memory-schedules.js'
@@ -43,7 +46,12 @@ import { extend, settle } from './work/memory-settle.js'
 
 /** The data that the handles of one memory store share, as processes share a file. */
 export class MemoryData {
-  readonly queues = new MemoryQueues()
+  readonly joins = new MemoryJoins((queue, id, now) => {
+    const job = this.queues.holding(queue, id)
+    if (!job.isStopped && job.isCalling(id, now)) this.bell.ring(queue)
+    this.bell.tellEnds()
+  })
+  readonly queues = new MemoryQueues(this.joins)
   readonly workers = new Map<string, MemoryWorker>()
   readonly schedules = new MemorySchedules()
   readonly bell = new MemoryBell()
@@ -77,6 +85,7 @@ export class MemoryStore implements Store {
   readonly schedules: Schedules
   readonly live: LiveMessages
   readonly history: History
+  readonly joins: Joins
   readonly #clock: Clock
   readonly #data: MemoryData
   readonly #closing = new AbortController()
@@ -110,6 +119,10 @@ export class MemoryStore implements Store {
     this.history = memoryHistory(admin.now, () => {
       this.#refuseClosed()
       return data.history
+    })
+    this.joins = memoryJoins(admin, () => {
+      this.#refuseClosed()
+      return data.joins
     })
     this.workers = memoryRegistry(admin, () => {
       this.#refuseClosed()

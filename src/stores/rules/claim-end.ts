@@ -3,7 +3,7 @@
  * unsettled. The rule of every store; Lua has a translation. `payloads.ts` says where the payloads of an ordered job go.
  */
 
-import type { SettleItem } from '../contract/settle.js'
+import type { KeptResult, SettleItem } from '../contract/settle.js'
 
 /** A running job, as far as its end depends on it. `Text`: a text or none, in the form in which the store keeps it. */
 interface EndingJob<Text> {
@@ -25,7 +25,7 @@ export interface ClaimEnd<Text> extends Omit<EndingJob<Text>, 'cancelRequested'>
 
 /** The part of a settle that its store needs to carry the end out. */
 export interface EndDetails {
-  readonly result?: Extract<SettleItem, { kind: 'complete' }>['result']
+  readonly result?: KeptResult
   readonly delayMs?: number
   /** Why it is buried. */
   readonly reason?: string
@@ -42,7 +42,7 @@ export function afterSettle<Text>(
   const error = 'error' in item && item.error !== undefined ? textOf(item.error) : job.error
   switch (item.kind) {
     case 'complete':
-      return { becomes: item.result === undefined ? 'completed' : 'kept', attempt, error, reason: textOf(undefined) }
+      return { becomes: isKept(item.result) ? 'kept' : 'completed', attempt, error, reason: textOf(undefined) }
     case 'retry':
       return afterFailure(item, job, isOrdered, textOf)
     case 'release':
@@ -55,6 +55,10 @@ export function afterSettle<Text>(
       return { becomes: 'cancelled', attempt, error, reason: cancelRequested ? (reason ?? asked) : asked }
     }
   }
+}
+
+function isKept(result: KeptResult | undefined): boolean {
+  return result !== undefined && result.onlyForJoins !== true
 }
 
 /** After a counted failure. Unlike a release, it forgets the error before. */

@@ -7,7 +7,7 @@ import type { QueueDepth } from '../contract/queue-depth.js'
  * @internal
  */
 export const queueCounters = [
-  ...(['ready', 'scheduled', 'running', 'dead', 'fresh', 'retries', 'suspects', 'payloads'] as const),
+  ...(['ready', 'scheduled', 'waiting', 'running', 'dead', 'fresh', 'retries', 'suspects', 'payloads'] as const),
   ...(['processed', 'failed', 'crashed', 'expired'] as const),
 ]
 

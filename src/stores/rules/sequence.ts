@@ -1,4 +1,6 @@
-/** Sequences: the numbers that order jobs and claims. Every store computes them by these rules. */
+/** Sequences and instants: the numbers that order jobs and claims, and when a job expires. Every store computes them by these rules. */
+
+import type { NewJob } from '../contract/new-job.js'
 
 /**
  * A wall clock that steps back by no more than this counts as standing still; the store follows a larger step.
@@ -40,4 +42,12 @@ export function dueAt(stampUs: number): number {
  */
 export function nextFence(last: number, nowMs: number): number {
   return Math.max(nowMs * 1_000, last + 1)
+}
+
+/** The reason with which such a job is cancelled. */
+export const expiredReason = 'expired'
+
+/** From this instant on no claim receives the job; undefined: it never expires. */
+export function expiryOf({ expiresMs }: Pick<NewJob, 'expiresMs'>, now: number): number | undefined {
+  return expiresMs === undefined ? undefined : now + Math.ceil(expiresMs)
 }

@@ -10,7 +10,19 @@ const at = new Date(2026, 10, 25, 14, 3, 59)
 
 function depth(queue: string, counts: Partial<QueueDepth> = {}): QueueDepth {
   return {
-    ...{ queue, ready: 0, payloads: 0, suspects: 0, scheduled: 0, running: 0, dead: 0, fresh: 0, retries: 0, lagMs: 0 },
+    ...{
+      queue,
+      ready: 0,
+      payloads: 0,
+      suspects: 0,
+      scheduled: 0,
+      waiting: 0,
+      running: 0,
+      dead: 0,
+      fresh: 0,
+      retries: 0,
+      lagMs: 0,
+    },
     ...{ processed: 0, failed: 0, crashed: 0, expired: 0, paused: false, draining: false },
     ...counts,
   }

@@ -186,6 +186,7 @@ export class MinimalStore implements Store {
     return {
       ...{ queue, ready: visible, scheduled: delayed, running: hidden, dead, payloads: waiting, fresh: waiting },
       ...{
+        waiting: 0,
         suspects: 0,
         retries: 0,
         lagMs: 0,

@@ -11,6 +11,7 @@ export const depth = plainConcern('depth', [], {
       payloads: 0,
       suspects: 0,
       scheduled: 0,
+      waiting: 0,
       running: 0,
       dead: 0,
       fresh: 0,

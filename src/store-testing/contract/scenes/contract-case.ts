@@ -5,6 +5,7 @@
 
 import type { Store } from '../../../stores/contract/store.js'
 import { type HarnessMaker, type StoreHarness, UnseenError } from '../../harness/store-harness.js'
+import { JoinScene } from './join-scene.js'
 import { OrderedScene } from './ordered-scene.js'
 import { Scene } from './scene.js'
 
@@ -29,6 +30,7 @@ export const live: Need = (store) => store.live !== undefined || 'the store tell
 export const history: Need = (store) => store.history !== undefined || 'the store keeps no history'
 export const priority: Need = (store) => store.traits.priority || 'the store knows no priorities'
 export const throttled: Need = (store) => store.traits.throttled || 'the store has no throttles'
+export const joins: Need = (store) => store.joins !== undefined || 'no job of the store waits for others'
 export const scheduled: Need = (store) => store.schedules !== undefined || 'the store keeps no schedules'
 export const groups: Need = ({ traits }) =>
   (traits.groups && traits.inTurns) || (traits.groups ? 'the store gives groups no turns' : 'the store knows no groups')
@@ -61,6 +63,12 @@ export function plainConcern(concern: string, needs: readonly Need[], cases: Cas
 /** A concern whose cases have an ordered queue, and these needs. */
 export function orderedConcern(concern: string, needs: readonly Need[], cases: Cases<OrderedScene>): ContractConcern {
   return { concern, cases: titled(cases, (run) => orderedCase(needs, run)) }
+}
+
+/** A concern whose cases have a queue of joins and one of their members. */
+export function joinConcern(concern: string, needs: readonly Need[], cases: Cases<JoinScene>): ContractConcern {
+  const all = allOf([joins, ...needs])
+  return { concern, cases: titled(cases, (run) => ({ needs: all, run: async (on) => run(await JoinScene.on(on)) })) }
 }
 
 /** A case with a plain queue, and needs in place of those of its concern. */

@@ -200,6 +200,8 @@ export function claimOf(job: MemoryJob): Claim {
     expiresAt: job.expiresAt,
     error: job.error,
     checkpoint: job.checkpoint,
+    isJoin: job.spec.join === undefined ? undefined : true,
+    isMember: job.spec.memberOf === undefined ? undefined : true,
   })
 }
 
@@ -252,6 +254,8 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
     result: job.result,
     error: job.error,
     reason: job.reason,
+    memberOf: job.spec.memberOf,
+    isJoin: job.spec.join === undefined ? undefined : true,
   })
 }
 

@@ -16,6 +16,7 @@ import {
 } from '../../rules/payloads.js'
 import { dueAt, nextScore, stampOf } from '../../rules/sequence.js'
 import { type MemoryJob, newMemoryJob } from './memory-job.js'
+import type { MemoryJoins } from './memory-joins.js'
 import type { MemoryLimits, ShardSettings } from './memory-limits.js'
 import { MemoryQueue } from './memory-queue.js'
 import { PayloadSet } from './payload-set.js'
@@ -26,8 +27,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
   /** The last default score given, in µs. */
   lastScore = 0
 
-  constructor(settings: ShardSettings, shard: number, limits?: MemoryLimits<MemoryQueue>) {
-    super(settings, limits)
+  constructor(settings: ShardSettings, shard: number, joins: MemoryJoins, limits?: MemoryLimits<MemoryQueue>) {
+    super(settings, joins, limits)
     this.shard = shard
   }
 
@@ -147,8 +148,8 @@ export class MemoryOrderedQueue extends MemoryQueue {
     job.successor = undefined
   }
 
-  override revive(dead: MemoryJob, now: number): void {
-    this.drop(dead)
+  override revive(dead: MemoryJob, now: number): boolean {
+    this.discard(dead)
     const stamp = this.nextStamp(now)
     const entries = dead.payloads!
     const job = this.jobs.get(dead.spec.id)
@@ -164,11 +165,12 @@ export class MemoryOrderedQueue extends MemoryQueue {
       job.attempt = 1
       this.move(job, 'ready', now, { stamp })
     }
+    return true
   }
 
-  override drop(job: MemoryJob): void {
+  protected override discard(job: MemoryJob): void {
     if (job.state !== 'dead') {
-      super.drop(job)
+      super.discard(job)
       return
     }
     this.dead.remove(job)
@@ -241,7 +243,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
 
   /** The job goes; the payloads that wait behind it, if any, become a new job. */
   #leave(job: MemoryJob, now: number): void {
-    super.drop(job)
+    super.discard(job)
     const { successor, spec } = job
     if (successor === undefined) return
     const { stamp, createdAt, isReady, payloads } = successor
@@ -257,7 +259,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
   ): void {
     const { spec, stamp, attempt, crashes } = job
     const before = this.#shownDead(spec.id, at)
-    if (before !== undefined) this.drop(before)
+    if (before !== undefined) this.discard(before)
     const createdAt = before?.createdAt ?? job.createdAt
     const dead = newMemoryJob(spec, { seq: 0, queue: this.settings.name, createdAt, state: 'dead', stamp })
     Object.assign(dead, { attempt, crashes, reason, error: error ?? job.error, updatedAt: at, finishedAt: at })
@@ -270,7 +272,7 @@ export class MemoryOrderedQueue extends MemoryQueue {
   #shownDead(id: string, now: number): MemoryJob | undefined {
     const dead = this.morgue.get(id)
     if (dead === undefined || !this.isHidden(dead, now)) return dead
-    this.drop(dead)
+    this.discard(dead)
     return undefined
   }
 }

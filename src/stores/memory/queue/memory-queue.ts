@@ -5,10 +5,10 @@
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { NewJob } from '../../contract/new-job.js'
+import type { KeptResult } from '../../contract/settle.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
-import { expiryOf } from '../../rules/expiry.js'
-import { dueAt, nextStamp, stampOf } from '../../rules/sequence.js'
+import { dueAt, expiredReason, expiryOf, nextStamp, stampOf } from '../../rules/sequence.js'
 import { boundedDelayMs } from '../../rules/taken-id.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
 import {
@@ -21,6 +21,7 @@ import {
   remainsOf,
   rememberedJob,
 } from './memory-job.js'
+import type { MemoryJoins } from './memory-joins.js'
 import { MemoryLanes, nextOpening } from './memory-lanes.js'
 import { groupOf, MemoryLimits, type ShardSettings } from './memory-limits.js'
 import { CallMemory, ExpectedIds, RememberedIds } from './remembered.js'
@@ -58,6 +59,8 @@ export class MemoryQueue {
   /** Ready jobs for claims made alone, in the same order. */
   readonly suspects: SortedList<MemoryJob>
   readonly scheduled: SortedList<MemoryJob>
+  /** Joins that wait for their members. */
+  readonly joining: SortedList<MemoryJob>
   readonly expiring = new MemoryExpiry()
   readonly running: SortedList<MemoryJob>
   /** Orders jobs whose places are otherwise equal. */
@@ -70,9 +73,12 @@ export class MemoryQueue {
   lastFence = 0
   #seq = 0
   readonly setBack = new MemorySetBack(this)
+  /** The joins of the store. */
+  readonly #joins: MemoryJoins
 
-  constructor(settings: ShardSettings, limits = new MemoryLimits<MemoryQueue>()) {
+  constructor(settings: ShardSettings, joins: MemoryJoins, limits = new MemoryLimits<MemoryQueue>()) {
     this.settings = settings
+    this.#joins = joins
     this.limits = limits
     const direction = settings.order === 'lifo' ? -1 : 1
     const tied = settings.kind === 'ordered' ? byId : bySeq
@@ -82,6 +88,7 @@ export class MemoryQueue {
     this.ready = new SortedList(inLine)
     this.suspects = new SortedList(inLine)
     this.scheduled = new SortedList((a, b) => a.stamp - b.stamp || tied(a, b))
+    this.joining = new SortedList((a, b) => a.stamp - b.stamp || tied(a, b))
     this.running = new SortedList((a, b) => a.leaseUntil - b.leaseUntil || tied(a, b))
     this.dead = new SortedList((a, b) => a.finishedAt! - b.finishedAt! || tied(a, b))
   }
@@ -92,7 +99,7 @@ export class MemoryQueue {
 
   /** The number that `maxPending` bounds. */
   get pending(): number {
-    return this.waiting
+    return this.waiting + this.joining.size
   }
 
   /** Whether it grants nothing before a claim has ended. */
@@ -213,7 +220,7 @@ export class MemoryQueue {
   /** In the order of administration: as they will be claimed, were claimed, or ended (latest first). */
   inState(state: MemoryJob['state']): MemoryJob[] {
     if (state === 'ready') return [...this.#byLane(), ...this.suspects]
-    const jobs = [...(state === 'cancelled' ? this.completed : this[state])]
+    const jobs = [...this.#inList(state)]
     if (state === 'running') return jobs.sort((a, b) => a.fence - b.fence || this.tied(a, b))
     return state === 'completed' || state === 'dead' ? jobs.reverse() : jobs
   }
@@ -223,26 +230,43 @@ export class MemoryQueue {
     return [...this.ready].sort((a, b) => compareBytes(groupOf(a), groupOf(b)))
   }
 
+  /** Whether the number of this job in a set has been added. */
+  hasMember(spec: NewJob): boolean {
+    return this.#joins.hasMember(spec)
+  }
+
   // Changes of state
 
   /** Adds a new job. It replaces the rest of an ended one, or a waiting one that came in at `createdAt`. */
   add(spec: NewJob, now: number, createdAt = now): void {
     const leftover = this.jobs.get(spec.id)
-    if (leftover !== undefined) this.drop(leftover)
+    if (leftover !== undefined) this.drop(leftover, now)
     this.remembered.delete(spec.id)
+    const { join } = spec
     const runAt = spec.runAt ?? now + boundedDelayMs(spec, createdAt, now)
-    const isLater = runAt > now
+    const isLater = join === undefined && runAt > now
     const job = newMemoryJob(spec, {
       seq: this.nextSeq(),
       queue: this.settings.name,
       createdAt,
-      state: isLater ? 'scheduled' : 'ready',
+      state: join !== undefined ? 'waiting' : isLater ? 'scheduled' : 'ready',
       // Behind all ready jobs, however long ago it was due.
       stamp: isLater ? stampOf(runAt) : this.nextStamp(now),
     })
     job.updatedAt = now
-    job.expiresAt = expiryOf(spec, now)
+    if (join === undefined) job.expiresAt = expiryOf(spec, now)
     this.insert(job)
+    this.#joins.add(spec)
+    if (join !== undefined) this.#joins.begin(this, job, now)
+  }
+
+  /** A join whose members have ended takes the place of its enqueue, or waits for its time, which counts from now. */
+  release(job: MemoryJob, now: number): void {
+    const { spec } = job
+    const runAt = spec.runAt ?? now + boundedDelayMs(spec, now, now)
+    job.expiresAt = expiryOf(spec, now)
+    if (runAt > now) this.move(job, 'scheduled', now, { stamp: stampOf(runAt) })
+    else this.move(job, 'ready', now)
   }
 
   take(
@@ -280,12 +304,20 @@ export class MemoryQueue {
     this.move(job, 'ready', now, { stamp: this.nextStamp(now) })
   }
 
-  /** A dead job is ready again, with all its attempts. */
-  revive(job: MemoryJob, now: number): void {
+  /**
+   * A dead job is ready again, with all its attempts; a join that misses members waits again. False: the join cannot,
+   * because a member is gone.
+   */
+  revive(job: MemoryJob, now: number): boolean {
+    const becomes = this.#joins.afterRevive(job)
+    if (becomes === 'dead') return false
     job.attempt = 1
     job.crashes = 0
     job.reason = undefined
-    this.move(job, 'ready', now, { stamp: this.nextStamp(now), finishedAt: undefined })
+    this.move(job, becomes, now, { stamp: this.nextStamp(now), finishedAt: undefined })
+    if (becomes === 'waiting') this.#joins.waitAgain(job, now)
+    this.#joins.revived(job)
+    return true
   }
 
   /** The last failure, or one crash too many. */
@@ -298,29 +330,49 @@ export class MemoryQueue {
     job.cancelRequested = true
   }
 
-  keep(job: MemoryJob, { keepMs, ...result }: NonNullable<MemoryJob['result']> & { keepMs?: number }, now: number) {
-    job.result = result
+  keep(job: MemoryJob, { keepMs, ...result }: KeptResult, now: number) {
+    const { onlyForJoins: _, ...kept } = result
+    job.result = kept
     job.error = undefined
     job.checkpoint = undefined
     const expiresAt = keepMs === undefined ? undefined : Math.max(now + keepMs, this.expected.until(job.spec.id, now))
     this.move(job, 'completed', now, { finishedAt: now, expiresAt })
+    this.#joins.report(job, 'completed', result, now)
+    this.#joins.forget(job)
   }
 
   bury(job: MemoryJob, reason: string | undefined, error: string | undefined, now: number): void {
     job.reason = reason
     job.error = error ?? job.error
     this.move(job, 'dead', now, { finishedAt: now, expiresAt: undefined })
+    this.#joins.report(job, 'dead', { error: job.error }, now)
   }
 
   /** Removes the job; its id is remembered if the user gave it or the job was cancelled, then with its remains. */
-  end(job: MemoryJob, state: 'completed' | 'cancelled', now: number): void {
+  end(job: MemoryJob, state: 'completed' | 'cancelled', now: number, result: KeptResult = {}): void {
+    this.#joins.report(job, state, result, now)
     const hasRemains = state === 'cancelled' && hasBegun(job)
-    this.drop(job)
+    this.drop(job, now)
     const forMs = rememberedForMs(state, job.spec.rememberMs, hasRemains)
     if (forMs > 0) this.remembered.add(rememberedJob(job, state, now, forMs, hasRemains ? remainsOf(job) : undefined))
   }
 
-  drop(job: MemoryJob): void {
+  /** Nobody has begun the job in time. */
+  expire(job: MemoryJob, now: number): void {
+    job.reason = expiredReason
+    this.expired += 1
+    this.#joins.report(job, 'expired', {}, now)
+    this.end(job, 'cancelled', now)
+  }
+
+  drop(job: MemoryJob, now: number): void {
+    this.discard(job)
+    // Unless it has ended before: a member that is dropped is as good as cancelled.
+    this.#joins.report(job, 'cancelled', {}, now)
+    this.#joins.forget(job)
+  }
+
+  protected discard(job: MemoryJob): void {
     this.#remove(job)
     this.jobs.delete(job.spec.id)
     this.refresh(groupOf(job))
@@ -395,6 +447,11 @@ export class MemoryQueue {
 
   #listOf({ state, suspect }: MemoryJob): SortedList<MemoryJob> {
     if (state === 'ready') return suspect ? this.suspects : this.ready
+    return this.#inList(state)
+  }
+
+  #inList(state: MemoryJob['state']): SortedList<MemoryJob> {
+    if (state === 'waiting') return this.joining
     return state === 'cancelled' ? this.completed : this[state]
   }
 }

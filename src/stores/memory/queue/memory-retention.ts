@@ -17,10 +17,10 @@ export function trim(queue: MemoryQueue, now: number): void {
     if (queue.expected.until(job.spec.id, now) <= now) dropResult(queue, job, now)
   for (const job of dead.head(trimLimit)) {
     if (!queue.isHidden(job, now)) break
-    lose(queue, job, job.finishedAt!)
+    lose(queue, job, job.finishedAt!, now)
   }
   const excessDead = dead.size - (settings.dead.count ?? Number.POSITIVE_INFINITY)
-  for (const job of dead.head(Math.min(trimLimit, excessDead))) lose(queue, job, job.finishedAt!)
+  for (const job of dead.head(Math.min(trimLimit, excessDead))) lose(queue, job, job.finishedAt!, now)
 }
 
 /** The memory of an ended job, whether or not its result is kept. */
@@ -34,14 +34,14 @@ export function memoryOf(queue: MemoryQueue, id: string, now: number): Remembere
 /** Drops a kept result; the id stays remembered as long as it would have been without one. */
 function dropResult(queue: MemoryQueue, job: MemoryJob, now: number): void {
   const memory = memoryOf(queue, job.spec.id, now)
-  queue.drop(job)
+  queue.drop(job, now)
   if (memory !== undefined) queue.remembered.add(memory)
 }
 
 /**
  * Removes a job that existed, or ended, at this instant: callers that wait for a missing job can tell that it was lost.
  */
-export function lose(queue: MemoryQueue, job: MemoryJob, at: number): void {
+export function lose(queue: MemoryQueue, job: MemoryJob, at: number, now: number): void {
   queue.lostAt = Math.max(queue.lostAt, at)
-  queue.drop(job)
+  queue.drop(job, now)
 }

@@ -22,7 +22,7 @@ function isForLater(successor: MemoryJob['successor'], now: number): boolean {
 }
 
 /** The states on which an action on all jobs works, in this order. */
-const waitingStates: readonly JobState[] = ['ready', 'scheduled']
+const waitingStates: readonly JobState[] = ['ready', 'scheduled', 'waiting']
 
 export function memoryRecords(store: MemoryAdmin): Records {
   /** One bounded step over the selected jobs in these states, shard by shard. */
@@ -163,7 +163,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
         throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
       const moved = step(from, 'all', [...waitingStates, 'dead'], (queue, job, now) => {
         const target = queues.holding(to, job.spec.id) as MemoryOrderedQueue
-        queue.drop(job)
+        queue.drop(job, now)
         target.adopt(job, now)
         target.lastScore = Math.max(target.lastScore, (queue as MemoryOrderedQueue).lastScore)
         return true
@@ -182,10 +182,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
       list: async (name, query) => page(store.queues().shardsOf(name), { ...query, state: 'dead' }, store.now()),
 
       revive: async (name, where) =>
-        step(name, where === 'failed' ? 'all' : where, ['dead'], (queue, job, now) => {
-          queue.revive(job, now)
-          return true
-        }),
+        step(name, where === 'failed' ? 'all' : where, ['dead'], (queue, job, now) => queue.revive(job, now)),
 
       delete: async (name, where) => step(name, where === 'failed' ? 'all' : where, ['dead'], removed),
     },
@@ -221,7 +218,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
 
 /** Removes a job by hand. */
 function removed(queue: MemoryQueue, job: MemoryJob, now: number): true {
-  lose(queue, job, now)
+  lose(queue, job, now, now)
   return true
 }
 
@@ -284,8 +281,10 @@ function timePosition(job: MemoryJob, settings: QueueBasis): ListPosition {
       return [1, job.suspect ? 1 : 0, -job.spec.priority, order === 'lifo' ? -job.stamp : job.stamp, last]
     case 'scheduled':
       return [2, job.stamp, last]
+    case 'waiting':
+      return [3, job.stamp, last]
     default:
-      return [job.state === 'completed' ? 3 : 4, -job.finishedAt!, kind === 'ordered' ? last : -job.seq]
+      return [job.state === 'completed' ? 4 : 5, -job.finishedAt!, kind === 'ordered' ? last : -job.seq]
   }
 }
 

@@ -5,7 +5,6 @@ import { upkeepLimit } from '../../rules/bounds.js'
 import { afterCrash } from '../../rules/claim-end.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
-import { expiredReason } from '../../rules/expiry.js'
 import { deal } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import { claimOf, type MemoryJob, scored, takenWeight } from '../queue/memory-job.js'
@@ -113,11 +112,7 @@ function promote(queue: MemoryQueue, now: number): void {
 /** Ends the jobs that nobody has begun in time. */
 function expire(queue: MemoryQueue, now: number): Expired[] {
   const expired = queue.expiring.due(upkeepLimit, now)
-  for (const job of expired) {
-    job.reason = expiredReason
-    queue.end(job, 'cancelled', now)
-  }
-  queue.expired += expired.length
+  for (const job of expired) queue.expire(job, now)
   return expired.map(({ queue, spec: { id, task } }) => ({ queue, id, task }))
 }
 

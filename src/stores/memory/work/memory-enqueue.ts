@@ -3,9 +3,11 @@
  * sent again only gets its answer.
  */
 
-import type { Enqueued, NewJob } from '../../contract/new-job.js'
+import type { GraphAnswer } from '../../contract/joins.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import type { CallPlace } from '../../rules/payloads.js'
 import { answerToTaken, type TakenAs } from '../../rules/taken-id.js'
+import type { MemoryQueues } from '../memory-queues.js'
 import { isWaiting } from '../queue/memory-job.js'
 import { MemoryOrderedQueue } from '../queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
@@ -63,19 +65,35 @@ function answersTo(queue: MemoryQueue, jobs: readonly NewJob[], now: number): En
   /** The ids that wait because of this call. */
   const ids = new Set<string>()
   const answers = jobs.map((job): Enqueued => {
+    if (queue.hasMember(job)) return 'duplicate'
     const as = ids.has(job.id) ? 'waiting' : takenAs(queue, job.id, now)
     const answer = as === undefined ? 'added' : answerToTaken(as, job)
     if (as !== 'waiting' && (answer === 'added' || answer === 'replaced')) ids.add(job.id)
     return answer
   })
-  const room = (queue.settings.maxPending ?? Number.POSITIVE_INFINITY) - queue.waiting
+  const room = (queue.settings.maxPending ?? Number.POSITIVE_INFINITY) - queue.pending
   return ids.size > 0 && ids.size > room ? jobs.map(() => 'full') : answers
 }
 
-/** Undefined: the id is free. */
+/** The answer to a graph, of which nothing is added yet. */
+export function graphAnswer(queues: MemoryQueues, calls: readonly EnqueueCall[], now: number): GraphAnswer {
+  const [first] = calls
+  const home = queues.holding(first!.queue, first!.jobs[0]!.id)
+  if (home.calls.answersTo(first!.callId, now) !== undefined) return { outcome: 'added' }
+  if (takenAs(home, first!.jobs[0]!.id, now) !== undefined) return { outcome: 'duplicate' }
+  for (const { queue, jobs } of calls) {
+    const answers = answersTo(queues.shardsOf(queue)[0]!, jobs, now)
+    for (const [i, as] of answers.entries())
+      if (as !== 'added' && as !== 'replaced' && as !== 'merged')
+        return { outcome: 'refused', refused: { queue, id: jobs[i]!.id }, as }
+  }
+  return { outcome: 'added' }
+}
+
+/** Undefined: the id is free. A join, or a member of one, is as good as running: nothing takes its place. */
 function takenAs(queue: MemoryQueue, id: string, now: number): TakenAs | undefined {
   const job = queue.jobs.get(id)
   if (job !== undefined && job.state !== 'completed' && !queue.isHidden(job, now))
-    return isWaiting(job) ? 'waiting' : (job.state as 'running' | 'dead')
+    return isWaiting(job) && job.spec.memberOf === undefined ? 'waiting' : job.state === 'dead' ? 'dead' : 'running'
   return memoryOf(queue, id, now) === undefined ? undefined : 'remembered'
 }

@@ -43,7 +43,7 @@ function carryOut(
   switch (becomes) {
     case 'completed':
     case 'cancelled':
-      queue.end(job, becomes, now)
+      queue.end(job, becomes, now, how.result)
       break
     case 'kept':
       queue.keep(job, how.result!, now)

@@ -1,7 +1,7 @@
 /** How a claim takes the jobs of a plain shard, in Lua. */
 
 import { upkeepLimit } from '../../rules/bounds.js'
-import { expiredReason } from '../../rules/expiry.js'
+import { expiredReason } from '../../rules/sequence.js'
 import { bySequence } from '../lua/prelude.js'
 import { readyJobs } from '../lua/ready-lua.js'
 import { flagsAt, recordWeight } from '../lua/record-lua.js'

@@ -51,6 +51,7 @@ function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): Q
     payloads: isOrdered ? sum(14) : sum(1) + sum(3),
     suspects: sum(2),
     scheduled: sum(3),
+    waiting: 0,
     running: sum(4),
     dead: sum(5),
     fresh: sum(1) + sum(3) - sum(6),

@@ -133,6 +133,7 @@ export class SqliteSettings {
       payloads: kind === 'ordered' ? pending : ready + scheduled,
       suspects,
       scheduled,
+      waiting: 0,
       running,
       dead,
       fresh: ready + scheduled - retries,

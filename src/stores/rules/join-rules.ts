@@ -1,0 +1,68 @@
+/** The rules of joins: what the end of a member means, when a join is ready, and when it cannot become so any more. */
+
+import type { StoredSet } from '../contract/joins.js'
+import type { Fate, NewSet, OnDead } from '../contract/new-join.js'
+
+/** The most bytes of results, as stored, that a join keeps of its members. */
+export const mostJoinBytes = 64 * 1_048_576
+
+/** Why a join is dead. */
+export const memberDeadReason = 'join-member-dead'
+export const lateReason = 'join-late'
+export const neverSealedReason = 'join-never-sealed'
+export const tooLargeReason = 'join-results-too-large'
+
+/** The id of a member of this set. */
+export function memberId({ ids, isMany }: Pick<NewSet, 'ids' | 'isMany'>, number: number): string {
+  return isMany ? `${ids}.${number}` : ids
+}
+
+/**
+ * What an end does to the join. `'done'`: the member is outstanding no more. `'held'`: it is outstanding until it is
+ * revived and completes. `'fails'`: the join is dead.
+ */
+export function effectOf(fate: Fate, onDead: OnDead): 'done' | 'held' | 'fails' {
+  if (fate === 'completed' || onDead === 'go-on') return 'done'
+  return onDead === 'hold' && fate === 'dead' ? 'held' : 'fails'
+}
+
+/** The members of a set for which the join waits no more. */
+export function doneIn({ onDead, counts }: Pick<StoredSet, 'onDead' | 'counts'>): number {
+  const { completed, dead, cancelled, expired } = counts
+  return onDead === 'go-on' ? completed + dead + cancelled + expired : completed
+}
+
+/** Whether nobody in the set is outstanding. */
+export function isComplete(
+  set: Pick<StoredSet, 'onDead' | 'counts'> & { readonly size?: number | undefined },
+): boolean {
+  return set.size !== undefined && doneIn(set) === set.size
+}
+
+/**
+ * Whether a dead join may wait again: whoever is missing can still come. A member that was cancelled, deleted or expired
+ * cannot.
+ */
+export function canWaitAgain(sets: readonly Pick<StoredSet, 'onDead' | 'counts'>[]): boolean {
+  return sets.every(({ onDead, counts }) => onDead === 'go-on' || counts.cancelled + counts.expired === 0)
+}
+
+/** Why the members of a dead join were cancelled that had not ended. */
+export const joinDeadReason = 'join-dead'
+
+/** The error of a join that a member made dead. */
+export function memberDeadError(
+  set: Pick<NewSet, 'name' | 'queue' | 'ids' | 'isMany'>,
+  number: number,
+  fate: Fate,
+): string {
+  const how = fate === 'dead' ? 'is dead' : fate === 'expired' ? 'has expired' : 'was cancelled'
+  return `member '${memberId(set, number)}' of set '${set.name}' in queue '${set.queue}' ${how}`
+}
+
+export function lateError(outstanding: number): string {
+  return `${outstanding} of its members had not ended in the time that it was given`
+}
+
+export const neverSealedError = 'its producer ended before it had added all members'
+export const tooLargeError = `the results of its members take more than ${mostJoinBytes / 1_048_576} MiB`
