@@ -19,10 +19,11 @@ const seedsOf = (name: string) => Array.from({ length: name.startsWith('redis-')
 const steps = 60
 
 /** What the store can do. */
-async function traitsOf(makeHarness: HarnessMaker): Promise<StoreTraits> {
+async function abilitiesOf(makeHarness: HarnessMaker): Promise<StoreTraits & { readonly hasJoins: boolean }> {
   const harness = await makeHarness()
   try {
-    return (await harness.open()).traits
+    const { traits, joins } = await harness.open()
+    return { ...traits, hasJoins: joins !== undefined }
   } finally {
     await harness.close()
   }
@@ -53,9 +54,9 @@ const wholeStores = [...harnesses].filter(([name]) => !name.startsWith('sqs'))
 
 for (const [name, makeHarness] of wholeStores) {
   describe(`the ${name} store compared with the memory store`, () => {
-    let traits: StoreTraits
+    let traits: Awaited<ReturnType<typeof abilitiesOf>>
     beforeAll(async () => {
-      traits = await traitsOf(makeHarness)
+      traits = await abilitiesOf(makeHarness)
     })
 
     for (const seed of seedsOf(name)) {
@@ -71,6 +72,11 @@ for (const [name, makeHarness] of wholeStores) {
       it(`gives the same answers and has the same state after every step of scheduled seed ${seed}`, async (context) => {
         if (!traits.scheduled) context.skip('the store has no schedules')
         expect(await compare(makeHarness, { seed, steps, kind: 'scheduled' })).toEqual([])
+      })
+
+      it(`gives the same answers and has the same state after every step of joined seed ${seed}`, async (context) => {
+        if (!traits.hasJoins) context.skip('no job of the store waits for others')
+        expect(await compare(makeHarness, { seed, steps, kind: 'joined' })).toEqual([])
       })
 
       // Its seven queues cost more to be looked at after every step.
@@ -224,10 +230,51 @@ const scheduledFaults: typeof faults = {
   }),
 }
 
+/** Faults that only joins have. */
+const joinedFaults: typeof faults = {
+  'a store that reports the first of several ends': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      const withoutJoins = <Item extends object>(item: Item) =>
+        ({ ...item, result: undefined, kind: 'complete' }) as Item
+      return Object.assign(Object.create(store), {
+        settle: (items: Parameters<typeof store.settle>[0]) =>
+          store.settle(items.map((item, i) => (i === 0 || item.kind !== 'complete' ? item : withoutJoins(item)))),
+      })
+    },
+  }),
+  'a store that seals whatever it has': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      const { joins } = store
+      const seal: NonNullable<typeof joins>['seal'] = (join, sizes) =>
+        joins!.seal(join, sizes).catch(() => 'gone' as const)
+      return Object.assign(Object.create(store), { joins: { ...joins, seal } })
+    },
+  }),
+  'a store that never sweeps': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      const sweep = async () => ({ failed: [], more: false })
+      return Object.assign(Object.create(store), { joins: { ...store.joins, sweep } })
+    },
+  }),
+  'a store that lets members come again': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      return Object.assign(Object.create(store), {
+        enqueue: async (calls: Parameters<typeof store.enqueue>[0]) =>
+          (await store.enqueue(calls)).map((answers) => answers.map((one) => (one === 'duplicate' ? 'added' : one))),
+      })
+    },
+  }),
+}
+
 const kindsOfFaults: readonly (readonly [SequenceKind, typeof faults])[] = [
   ['plain', faults],
   ['ordered', orderedFaults],
   ['scheduled', scheduledFaults],
+  ['joined', joinedFaults],
 ]
 
 describe('the comparison detects', () => {
@@ -245,7 +292,7 @@ describe('the comparison detects', () => {
 
       expect(found).toBeInstanceOf(StoresDifferError)
       expect((found as StoresDifferError).message).toMatch(
-        /^faulty differs from memory in its (answer|state) at step \d+ of (ordered |scheduled )?seed 6/,
+        /^faulty differs from memory in (its answer|its state|a join) at step \d+ of (ordered |scheduled |joined )?seed 6/,
       )
     })
   }

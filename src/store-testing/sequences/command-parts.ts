@@ -85,7 +85,7 @@ export function where(dice: Dice, ids: readonly string[]): JobSelection {
 }
 
 export function listQuery(dice: Dice) {
-  const state = dice.pick(['ready', 'scheduled', 'running', 'completed', 'dead', 'cancelled'] as const)
+  const state = dice.pick(['waiting', 'ready', 'scheduled', 'running', 'completed', 'dead', 'cancelled'] as const)
   return {
     by: dice.pick(['id', 'time', 'retry'] as const),
     limit: dice.pick([1, 2, 5, 200]),

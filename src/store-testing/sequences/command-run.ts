@@ -1,7 +1,8 @@
 /** A command run: carries out commands on one store, through two handles, and gives plain, comparable answers. */
 
 import { isMillraceError } from '../../core/errors.js'
-import type { Page, Records, Step } from '../../stores/contract/job-records.js'
+import type { JobKey, Page, Records, Step } from '../../stores/contract/job-records.js'
+import type { Joins } from '../../stores/contract/joins.js'
 import type { EnqueueCall } from '../../stores/contract/new-job.js'
 import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
@@ -62,6 +63,14 @@ export class CommandRun {
         return store.records!.setLimits(command.queue, command.change)
       case 'enqueue':
         return store.enqueue((await called(store, command.calls)).map((call) => this.#asSent(call)))
+      case 'graph':
+        return store.joins?.enqueue((await called(store, command.calls)).map((call) => this.#asSent(call)))
+      case 'seal':
+        return store.joins?.seal({ queue: command.join.queue, id: command.join.id }, command.sizes)
+      case 'joins':
+        return store.joins && Promise.all(command.keys.map((key) => whole(store.joins!, key)))
+      case 'sweep':
+        return store.joins?.sweep(command.worker)
       case 'claim': {
         const claimed = await store.claim(command.from, command.by)
         const { worker } = command.by
@@ -158,12 +167,27 @@ async function called(store: Store, calls: readonly PlannedCall[]): Promise<Enqu
   }))
 }
 
+/** A join with the ends in its sets, read in pages. */
+async function whole(joins: Joins, key: JobKey): Promise<unknown> {
+  const join = await joins.look(key)
+  if (join === undefined) return undefined
+  const ends = join.sets.map(async ({ name, added }) => {
+    const pages = Array.from({ length: Math.ceil(added / 2) }, (_, page) => joins.ends(key, name, 2 * page, 2))
+    return (await Promise.all(pages)).flat()
+  })
+  return { ...join, ends: await Promise.all(ends) }
+}
+
 type Administration = Exclude<
   Command,
   {
     verb:
       | 'open'
       | 'enqueue'
+      | 'graph'
+      | 'seal'
+      | 'joins'
+      | 'sweep'
       | 'claim'
       | 'settle'
       | 'extend'

@@ -8,7 +8,7 @@ import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
-import type { JobSelection, ListQuery } from '../../stores/contract/job-records.js'
+import type { JobKey, JobSelection, ListQuery } from '../../stores/contract/job-records.js'
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { ScheduleChange } from '../../stores/contract/schedules.js'
@@ -64,6 +64,11 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'open'; readonly queues: readonly QueueSettings[]; readonly follows?: boolean }
   | { readonly verb: 'setLimits'; readonly queue: string; readonly change: QueueLimits }
   | { readonly verb: 'enqueue'; readonly calls: readonly PlannedCall[] }
+  | { readonly verb: 'graph'; readonly calls: readonly PlannedCall[] }
+  | { readonly verb: 'seal'; readonly join: JobKey; readonly sizes: Readonly<Record<string, number>> }
+  /** The sets of these joins, and all ends in them. */
+  | { readonly verb: 'joins'; readonly keys: readonly JobKey[] }
+  | { readonly verb: 'sweep'; readonly worker: string }
   | { readonly verb: 'claim'; readonly from: readonly ClaimFrom[]; readonly by: Claimer }
   | { readonly verb: 'settle'; readonly items: readonly { readonly claim: ClaimRef; readonly end: Settlement }[] }
   | {

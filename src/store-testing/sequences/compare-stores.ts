@@ -9,6 +9,7 @@ import type { CanonicalJob, CanonicalQueue, CanonicalState } from '../state/cano
 import type { Command } from './command.js'
 import { CommandRun } from './command-run.js'
 import { commandSequence, sequenceQueues } from './command-sequence.js'
+import { joinedIds, joinedQueues, joinedSequence } from './joined-sequence.js'
 import { limitedQueues, limitedSequence } from './limited-sequence.js'
 import { orderedQueues, orderedSequence } from './ordered-sequence.js'
 import { scheduledQueues, scheduledSequence } from './scheduled-sequence.js'
@@ -18,8 +19,8 @@ const commandsShown = 12
 const differencesShown = 20
 
 /**
- * The subject of a comparison: plain queues, ordered ones, limited ones with groups, or schedules that tick into all of
- * these.
+ * The subject of a comparison: plain queues, ordered ones, limited ones with groups, joins and their members, or schedules that
+ * tick into all of these.
  */
 export type SequenceKind = keyof typeof sequences
 
@@ -27,6 +28,7 @@ const sequences = {
   plain: { commands: commandSequence, queues: sequenceQueues },
   ordered: { commands: orderedSequence, queues: orderedQueues },
   limited: { commands: limitedSequence, queues: limitedQueues },
+  joined: { commands: joinedSequence, queues: joinedQueues },
   scheduled: { commands: scheduledSequence, queues: scheduledQueues },
 } as const
 
@@ -99,7 +101,16 @@ export async function compareStores(
     if (compare === 'state') refuse('its state', differences(...comparable(await model.dump(), await subject.dump())))
     const listing = listingAt(step, sequences[kind].queues)
     refuse('a listing', differences(await modelRun.answer(listing), await subjectRun.answer(listing)))
+    if (kind === 'joined')
+      refuse('a join', differences(await modelRun.answer(allJoins), await subjectRun.answer(allJoins)))
   }
+}
+
+/** A look at every join after each step: the state has none of what they know of their members. */
+const allJoins: Command = {
+  handle: 0,
+  verb: 'joins',
+  keys: joinedIds.flatMap((id) => joinedQueues.map(({ name: queue }) => ({ queue, id }))),
 }
 
 /** One listing after each step, each queue and order in turn: the state alone does not show the order of jobs. */
