@@ -82,7 +82,7 @@ export function millMetricsIn(value: unknown): MillMetrics | undefined {
   return success ? output : undefined
 }
 
-const jobStates = ['ready', 'scheduled', 'running', 'dead'] as const
+const jobStates = ['waiting', 'scheduled', 'ready', 'running', 'dead'] as const
 const jobEvents = ['enqueued', 'started', 'completed', 'failed', 'dead', 'crashed', 'cancelled'] as const
 const boundsInSeconds = runTimeBoundsMs.map(seconds)
 

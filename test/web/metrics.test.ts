@@ -66,12 +66,14 @@ describe.each(['sqlite', 'redis'] as const)('the metrics on %s', (store: SceneSt
       ...{ millrace_up: 1, millrace_queues: 3, millrace_queues_left_out: 0 },
       'millrace_jobs{queue="mail",state="ready"}': 0,
       'millrace_jobs{queue="mail",state="scheduled"}': 0,
+      'millrace_jobs{queue="mail",state="waiting"}': 0,
       'millrace_jobs{queue="mail",state="running"}': 0,
       'millrace_jobs{queue="mail",state="dead"}': 0,
     })
     expect(pick(values, /^millrace_(?:job_events|jobs|attempts)\w*\{queue="mail"/)).toEqual({
       'millrace_jobs{queue="mail",state="ready"}': 0,
       'millrace_jobs{queue="mail",state="scheduled"}': 1,
+      'millrace_jobs{queue="mail",state="waiting"}': 0,
       'millrace_jobs{queue="mail",state="running"}': 0,
       'millrace_jobs{queue="mail",state="dead"}': 1,
       'millrace_jobs_processed_total{queue="mail"}': 2,

@@ -39,6 +39,8 @@ export interface QueueCounts {
   readonly payloads: number
   readonly suspects: number
   readonly scheduled: number
+  /** Joins that wait for other jobs. */
+  readonly waiting: number
   readonly running: number
   readonly dead: number
   readonly fresh: number
@@ -175,7 +177,7 @@ export interface QueueHistory {
   readonly points: readonly HistoryPoint[]
 }
 
-export type JobState = 'scheduled' | 'ready' | 'running' | 'completed' | 'dead' | 'cancelled'
+export type JobState = 'waiting' | 'scheduled' | 'ready' | 'running' | 'completed' | 'dead' | 'cancelled'
 
 /** One payload of an ordered job. */
 interface JobPayload {

@@ -82,13 +82,14 @@ function NoMatch() {
 function isUntouched(counts: {
   readonly ready: number
   readonly scheduled: number
+  readonly waiting: number
   readonly running: number
   readonly dead: number
   readonly processed: number
   readonly failed: number
 }): boolean {
-  const { ready, scheduled, running, dead, processed, failed } = counts
-  return ready + scheduled + running + dead + processed + failed === 0
+  const { ready, scheduled, waiting, running, dead, processed, failed } = counts
+  return ready + scheduled + waiting + running + dead + processed + failed === 0
 }
 
 /** The sums over all queues, and the workers. */
@@ -106,6 +107,9 @@ function OverviewTiles({ overview }: { readonly overview: Overview | undefined }
         note={totals && `${countWords(totals.retries)} after a failure`}
       />
       <Stat label="Scheduled" value={totals && countWords(totals.scheduled)} note="due later" />
+      {totals !== undefined && totals.waiting > 0 && (
+        <Stat label="Waiting" value={countWords(totals.waiting)} note="for other jobs" />
+      )}
       <Stat
         label="Running"
         value={totals && countWords(totals.running)}

@@ -34,6 +34,7 @@ export function Badge({ tone = 'plain', sign, hint, children }: BadgeProps) {
 
 /** `\ufe0e`: as text, not as a picture. */
 const signs: Readonly<Record<JobState, readonly [tone: Tone, sign: string]>> = {
+  waiting: ['plain', '⋯'],
   scheduled: ['plain', '◷'],
   ready: ['accent', '○'],
   running: ['accent', '▶\ufe0e'],

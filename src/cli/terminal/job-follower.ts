@@ -68,6 +68,8 @@ export function standing(job: JobRecord): string {
   switch (state) {
     case 'scheduled':
       return `scheduled: attempt ${attempt}, due at ${runAt.toISOString()}`
+    case 'waiting':
+      return 'waiting for other jobs'
     case 'ready':
       return `ready: attempt ${attempt}`
     case 'running':

@@ -73,6 +73,7 @@ function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord,
     createdAt: fromNow(createdAt, now),
     ...(isRunning && { updatedAt: fromNow(updatedAt, now) }),
     ...(state === 'scheduled' && { runAt: `${attempt > 1 ? `attempt ${attempt} is due ` : ''}${fromNow(runAt, now)}` }),
+    ...(state === 'waiting' && { state: `for other jobs, for ${span(createdAt, now)}` }),
     ...(state === 'ready' && { runAt: `waits for ${span(runAt, now)}` }),
     ...(expiresAt && {
       expiresAt:

@@ -23,6 +23,7 @@ import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameFo
 import type { JobSelection, Morgue, Page, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
+import { waitingIn } from '../../stores/rules/queue-counts.js'
 import { holdsOn, recordOf } from '../jobs/job-record.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
 import { LimitsAdmin } from './limits-admin.js'
@@ -181,9 +182,10 @@ export class QueueAdmin {
     signal?.throwIfAborted()
     await (await this.#records()).drain(this.name)
     for (;;) {
-      const { ready, scheduled, running } = await this.depth()
-      onProgress?.({ waiting: ready + scheduled, running })
-      if (ready + scheduled + running === 0) return
+      const depth = await this.depth()
+      const [waiting, { running }] = [waitingIn(depth), depth]
+      onProgress?.({ waiting, running })
+      if (waiting + running === 0) return
       await delay(drainLookMs, undefined, signal && { signal }).catch(() => {})
       signal?.throwIfAborted()
     }

@@ -15,6 +15,14 @@ export const queueCounters = [
 export type QueueCounts = Pick<QueueDepth, (typeof queueCounters)[number] | 'lagMs'>
 
 /**
+ * The jobs that have not begun: ready, scheduled, or joins that wait for their members.
+ * @internal
+ */
+export function waitingIn({ ready, scheduled, waiting }: Pick<QueueCounts, 'ready' | 'scheduled' | 'waiting'>): number {
+  return ready + scheduled + waiting
+}
+
+/**
  * The counts of a queue that has nothing.
  * @internal
  */

@@ -60,6 +60,7 @@ describe('the commands of millrace', () => {
       length: 1,
       ready: 1,
       scheduled: 0,
+      waiting: 0,
       running: 0,
       dead: 0,
       fresh: 1,

@@ -57,7 +57,7 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['enqueue', 'echo', '-', '--meta', '-'], /only one of <json> and --meta can be standard input/],
   [['enqueue', 'a\nb', '1', '--queue', 'slow'], /a task name must be 1 to 200 characters without control characters/],
   [['stats', 'default'], /too many arguments for 'stats'/],
-  [['jobs', 'list', '--state', 'lost'], /Allowed choices are scheduled, ready, running/],
+  [['jobs', 'list', '--state', 'lost'], /Allowed choices are waiting, scheduled, ready, running/],
   [
     ['jobs', 'list', '--state', 'failed'],
     /'failed' is invalid\. Allowed choices are .*\. What others call failed is here dead\./,

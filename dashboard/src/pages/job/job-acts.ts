@@ -77,6 +77,7 @@ export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[]
     act: dead('delete'),
   })
   const byState: Readonly<Record<JobState, readonly MenuItem[]>> = {
+    waiting: [cancel, bury, drop],
     scheduled: [runNow, cancel, bury, drop],
     ready: [cancel, bury, drop],
     running: [cancel, fail],

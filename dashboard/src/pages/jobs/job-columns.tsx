@@ -129,6 +129,7 @@ const created = moment('createdAt', 'Enqueued', 3)
 
 const orderedColumns: Readonly<Record<JobState | 'all', readonly JobColumn[]>> = {
   all: [id, task, state, since, attempts, payloads, priority, error],
+  waiting: [id, task, moment('createdAt', 'Waits since'), priority, group],
   scheduled: [id, task, moment('runAt', 'Due'), attempts, payloads, priority, group, created],
   ready: [id, task, moment('runAt', 'Ready since'), attempts, payloads, priority, group, created],
   running: [id, task, moment('startedAt', 'Started'), progress, attempts, worker, group],

@@ -131,7 +131,7 @@ function Empty({ listed, task, hasNext, isFirst }: EmptyProps) {
 }
 
 /** In the order of a job's life; the queue keeps no count of ended jobs. */
-const listedStates = ['all', 'scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
+const listedStates = ['all', 'waiting', 'scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
 
 type ListedState = (typeof listedStates)[number]
 
@@ -164,6 +164,6 @@ function StateTabs({ listed, counts }: TabsProps) {
   )
 }
 
-function isCounted(state: JobState | 'all'): state is 'scheduled' | 'ready' | 'running' | 'dead' {
-  return state === 'scheduled' || state === 'ready' || state === 'running' || state === 'dead'
+function isCounted(state: JobState | 'all'): state is 'waiting' | 'scheduled' | 'ready' | 'running' | 'dead' {
+  return state !== 'all' && state !== 'completed' && state !== 'cancelled'
 }

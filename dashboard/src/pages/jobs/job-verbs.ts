@@ -26,7 +26,7 @@ interface VerbWords {
 
 const waiting = {
   state: 'waiting',
-  among: ({ ready, scheduled }: QueueCounts) => ready + scheduled,
+  among: ({ ready, scheduled, waiting }: QueueCounts) => ready + scheduled + waiting,
 }
 const words: Readonly<Record<JobVerb, VerbWords>> = {
   'run-now': {
@@ -43,7 +43,7 @@ const words: Readonly<Record<JobVerb, VerbWords>> = {
     effect: 'What waits never runs; what runs is told at its next beat.',
     done: 'cancelled, or told',
     state: 'waiting or running',
-    among: ({ ready, scheduled, running }) => ready + scheduled + running,
+    among: ({ ready, scheduled, waiting, running }) => ready + scheduled + waiting + running,
   },
   bury: {
     text: 'Bury',

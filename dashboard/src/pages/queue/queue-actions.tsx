@@ -69,8 +69,8 @@ export function QueueActions({ queue, refresh }: ActionsProps) {
   )
 }
 
-function askToDrain({ name, ready, scheduled, running }: QueueDetail, refresh: () => void): void {
-  const left = ready + scheduled + running
+function askToDrain({ name, ready, scheduled, waiting, running }: QueueDetail, refresh: () => void): void {
+  const left = ready + scheduled + waiting + running
   askToConfirm({
     title: 'Drain the queue?',
     text: `It refuses new jobs from now on, until it is resumed. ${left === 0 ? 'Nothing waits or runs in it.' : `${countOf(left, 'job')} that wait or run are still done.`}`,
@@ -84,10 +84,10 @@ function askToDrain({ name, ready, scheduled, running }: QueueDetail, refresh: (
   })
 }
 
-function askToClear({ name, ready, scheduled, dead }: QueueDetail, refresh: () => void): void {
+function askToClear({ name, ready, scheduled, waiting, dead }: QueueDetail, refresh: () => void): void {
   askToConfirm({
     title: 'Clear the queue?',
-    text: `Removes ${countOf(ready + scheduled, 'waiting job')} and ${countOf(dead, 'dead job')} for good. Running jobs go on.`,
+    text: `Removes ${countOf(ready + scheduled + waiting, 'waiting job')} and ${countOf(dead, 'dead job')} for good. Running jobs go on.`,
     verb: 'Clear',
     isDangerous: true,
     typed: name,

@@ -111,13 +111,16 @@ interface TilesProps {
 /** Its counts, each with a link to the counted jobs. */
 function QueueTiles({ name, queue }: TilesProps) {
   const jobs = (state: string) => `${at`queues/${name}/jobs`}?state=${state}`
-  const count = (key: 'ready' | 'scheduled' | 'running' | 'dead' | 'processed' | 'failed') =>
+  const count = (key: 'ready' | 'scheduled' | 'waiting' | 'running' | 'dead' | 'processed' | 'failed') =>
     queue && countWords(queue[key])
   const isOrdered = queue?.kind === 'ordered'
   return (
     <Stats>
       <Stat label="Ready" value={count('ready')} href={jobs('ready')} note={queue && readyNote(queue)} />
       <Stat label="Scheduled" value={count('scheduled')} href={jobs('scheduled')} note="due later" />
+      {queue !== undefined && queue.waiting > 0 && (
+        <Stat label="Waiting" value={count('waiting')} href={jobs('waiting')} note="for other jobs" />
+      )}
       <Stat label="Running" value={count('running')} href={jobs('running')} note={queue && boundNote(queue)} />
       <Stat
         label="Dead"

@@ -85,6 +85,7 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
     running: colors.green,
     dead: colors.red,
     scheduled: colors.cyan,
+    waiting: colors.cyan,
   }
   const shown: Column<JobRecord>[] = [
     { title: 'id', ...(columns !== undefined && { most: longestId }), cell: ({ id }) => printable(id) },
@@ -106,10 +107,12 @@ function payloadsOf({ payloadCount = 0, pendingCount = 0 }: JobRecord): string {
 }
 
 /** The moment that matters in its state. */
-function momentOf({ state, runAt, startedAt, finishedAt, updatedAt }: JobRecord, now: number): string {
+function momentOf({ state, createdAt, runAt, startedAt, finishedAt, updatedAt }: JobRecord, now: number): string {
   switch (state) {
     case 'scheduled':
       return `due ${fromNow(runAt, now)}`
+    case 'waiting':
+      return `waits ${formatDuration(Math.max(0, now - createdAt.getTime()))}`
     case 'ready':
       return `waits ${formatDuration(Math.max(0, now - runAt.getTime()))}`
     case 'running':

@@ -11,6 +11,7 @@ import type { Mill } from '../../../mill/mill.js'
 import { attendanceOf } from '../../../runtime/process/process-peers.js'
 import type { ProvisionedQueue } from '../../../stores/contract/provision.js'
 import type { StoredQueue } from '../../../stores/contract/queue-settings.js'
+import { waitingIn } from '../../../stores/rules/queue-counts.js'
 import { wholeFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { OperationError, type StopSignal, stopSignals, UsageError } from '../../process/exit-code.js'
@@ -39,7 +40,7 @@ function addList(queues: Command): void {
   const list = millCommand(queues, 'list', 'List the declared and stored queues').addHelpText(
     'after',
     `
-  It only reads. waiting: ready or scheduled · workers: those that serve it, without dead ones of this machine
+  It only reads. waiting: ready, scheduled, or for other jobs · workers: those that serve it, without dead ones of this machine
   \`millrace stats\` shows all counts of a queue, \`millrace workers\` each worker.
 
 Example:
@@ -97,7 +98,7 @@ async function queueRows(mill: Mill): Promise<QueueTableRow[]> {
 
 function useOf({ depth, workers }: QueueLook): Use {
   return {
-    waiting: depth.ready + depth.scheduled,
+    waiting: waitingIn(depth),
     running: depth.running,
     workers: workersByQueue(attendanceOf(workers).serving).get(depth.queue) ?? 0,
   }
@@ -233,14 +234,16 @@ const progressMs = 5_000
 
 async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void> {
   const queue = mill.queue(name)
-  const { ready, scheduled, running, paused } = await queue.depth()
-  if (paused && ready + scheduled > 0)
+  const depth = await queue.depth()
+  const { running, paused } = depth
+  const waiting = waitingIn(depth)
+  if (paused && waiting > 0)
     process.stderr.write(
       `millrace: queue '${name}' is paused: its waiting jobs do not run, so the drain does not end. Interrupt this, run \`millrace queues resume ${name}\`, then drain again.\n`,
     )
-  if (!terminal.json && ready + scheduled + running > 0)
+  if (!terminal.json && waiting + running > 0)
     terminal.print({}, () => [
-      `${name}: refuses new jobs; ${counted(ready + scheduled, 'job')} waiting, ${count(running)} running.`,
+      `${name}: refuses new jobs; ${counted(waiting, 'job')} waiting, ${count(running)} running.`,
     ])
   let toldAt = performance.now()
   await queue.drain({
@@ -263,8 +266,8 @@ function addClear(queues: Command): void {
     withMill(flags, async (mill, terminal) => {
       const queue = mill.queue(name)
       await confirm(async () => {
-        const { ready, scheduled, dead } = await queue.depth()
-        return `queues clear ${name}: about ${counted(ready + scheduled, 'waiting job')} and ${counted(dead, 'dead one')} would be removed. Go on?`
+        const depth = await queue.depth()
+        return `queues clear ${name}: about ${counted(waitingIn(depth), 'waiting job')} and ${counted(depth.dead, 'dead one')} would be removed. Go on?`
       }, flags)
       const removed = await queue.clear()
       terminal.print({ queue: name, removed }, () => [`${name}: ${counted(removed, 'job')} removed.`])
@@ -367,8 +370,9 @@ Example:
         terminal,
         waits: `${from}: waits for its other jobs.`,
       })
-      const { ready, scheduled, running, dead } = await queue.depth()
-      const left = ready + scheduled + running + dead
+      const depth = await queue.depth()
+      const { running } = depth
+      const left = waitingIn(depth) + running + depth.dead
       terminal.print({ from, to, moved, left }, () => [
         `${from}: ${counted(moved, 'job')} moved to ${to}.`,
         ...(left === 0
