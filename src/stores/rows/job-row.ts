@@ -13,7 +13,15 @@ export const ready = 1
 export const running = 2
 export const completed = 3
 export const dead = 4
-export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead'] as const
+/** A join that waits for its members. */
+export const waiting = 5
+export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead', 'waiting'] as const
+
+/**
+ * The bits of the column `noted`. Most jobs have none, and nothing is looked up for them. `cut`: of a join with a member
+ * that is gone for good, so that it cannot be revived.
+ */
+export const noteBits = { notes: 1, member: 2, join: 4, cut: 8 } as const
 
 /** The columns of `job` that decide its next state. */
 export interface JobRow {
@@ -30,7 +38,7 @@ export interface JobRow {
   readonly cancelling: number
   /** 1: a suspect, for claims made alone. Only ready and running jobs can be suspects. */
   readonly suspect: number
-  /** 1: it may have notes. */
+  /** See `noteBits`. */
   readonly noted: number
   /** Its group. */
   readonly grp: string | null
@@ -92,12 +100,16 @@ export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
   return group === undefined || group === '' ? null : group
 }
 
-/** Says by which job or memory an id is taken; undefined if the id is free. */
+/**
+ * Says by which job or memory an id is taken; undefined if the id is free. A waiting join, or a member of one, is as good
+ * as running: nothing takes its place.
+ */
 export function takenBy(
   queue: Pick<QueueSettingsRow, 'dead_age_ms'>,
-  job: Pick<JobRow, 'state' | 'expires_at' | 'finished_at' | 'remember_ms'>,
+  job: Pick<JobRow, 'state' | 'expires_at' | 'finished_at' | 'remember_ms' | 'noted'>,
   now: number,
 ): TakenAs | undefined {
   if (job.state === completed || isHidden(queue, job, now)) return isRemembered(job, now) ? 'remembered' : undefined
-  return job.state === running ? 'running' : job.state === dead ? 'dead' : 'waiting'
+  if (job.state === dead) return 'dead'
+  return job.state > ready || job.noted & noteBits.member ? 'running' : 'waiting'
 }

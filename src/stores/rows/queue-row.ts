@@ -49,6 +49,8 @@ export interface QueueSettingsRow {
 /** The counts of a queue or shard. Each change of a job's state changes some of them. */
 export interface QueueTally {
   scheduled: number
+  /** Joins that wait for their members. */
+  waiting: number
   /** Including the suspects. */
   ready: number
   running: number

@@ -1,7 +1,8 @@
 /** The record of a job, made from its row in a SQL store. */
 
 import type { StoredJob } from '../contract/job-records.js'
-import { stateNames } from './job-row.js'
+import { noteBits, stateNames } from './job-row.js'
+import { placesIn } from './join-row.js'
 import { type Row, valueFromStored } from './stored-text.js'
 
 /** Of a row of `job` or of `remembered`, which names its states. */
@@ -45,6 +46,8 @@ export function storedJob(queue: string, row: Row): StoredJob {
         : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
     error: valueFromStored(row['error']),
     reason: valueFromStored(row['reason']),
+    memberOf: row['places'] && placesIn(String(row['places'])),
+    isJoin: Number(row['noted'] ?? 0) & noteBits.join ? true : null,
   }) as unknown as StoredJob
 }
 

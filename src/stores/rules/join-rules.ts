@@ -1,5 +1,6 @@
 /** The rules of joins: what the end of a member means, when a join is ready, and when it cannot become so any more. */
 
+import { InvalidArgumentError } from '../../core/errors.js'
 import type { StoredSet } from '../contract/joins.js'
 import type { Fate, NewSet, OnDead } from '../contract/new-join.js'
 
@@ -27,7 +28,7 @@ export function effectOf(fate: Fate, onDead: OnDead): 'done' | 'held' | 'fails' 
 }
 
 /** The members of a set for which the join waits no more. */
-export function doneIn({ onDead, counts }: Pick<StoredSet, 'onDead' | 'counts'>): number {
+function doneIn({ onDead, counts }: Pick<StoredSet, 'onDead' | 'counts'>): number {
   const { completed, dead, cancelled, expired } = counts
   return onDead === 'go-on' ? completed + dead + cancelled + expired : completed
 }
@@ -39,12 +40,38 @@ export function isComplete(
   return set.size !== undefined && doneIn(set) === set.size
 }
 
+/** The members of a join for which it waits, as far as their number is known. */
+export function outstandingIn(
+  sets: readonly (Pick<StoredSet, 'onDead' | 'counts' | 'added'> & { readonly size?: number | undefined })[],
+): number {
+  return sets.reduce((sum, set) => sum + (set.size ?? set.added) - doneIn(set), 0)
+}
+
 /**
  * Whether a dead join may wait again: whoever is missing can still come. A member that was cancelled, deleted or expired
  * cannot.
  */
 export function canWaitAgain(sets: readonly Pick<StoredSet, 'onDead' | 'counts'>[]): boolean {
   return sets.every(({ onDead, counts }) => onDead === 'go-on' || counts.cancelled + counts.expired === 0)
+}
+
+/**
+ * Refuses sizes with which the open sets of a join cannot be sealed: of a set that it has not, other than those that they
+ * were sealed by, or below the members already added. Throws `InvalidArgumentError`.
+ */
+export function refuseSizes(
+  id: string,
+  sets: readonly (Pick<StoredSet, 'name' | 'added'> & { readonly size?: number | undefined })[],
+  sizes: Readonly<Record<string, number>>,
+): void {
+  for (const [name, size] of Object.entries(sizes)) {
+    const set = sets.find((one) => one.name === name)
+    if (set === undefined) throw new InvalidArgumentError(`join '${id}' has no set '${name}'.`)
+    if ((set.size ?? size) !== size || size < set.added)
+      throw new InvalidArgumentError(
+        `set '${name}' of join '${id}' cannot have ${size} members: it has ${set.size ?? set.added}.`,
+      )
+  }
 }
 
 /** Why the members of a dead join were cancelled that had not ended. */

@@ -6,6 +6,7 @@
 import { hasCode, UnknownQueueError } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
 import type { FsckFinding, FsckRepair } from '../contract/store-health.js'
+import { noteBits, stateNames } from '../rows/job-row.js'
 import { morgueOf } from '../rows/queue-row.js'
 import type { Database } from './file/sqlite-driver.js'
 import type { QueueRow } from './rows/sqlite-queue.js'
@@ -46,7 +47,7 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
     'error',
     'have a state that is none',
     'They never run. Delete them, and enqueue them again.',
-    'SELECT id FROM job WHERE qid IN (?1, ?2) AND state NOT BETWEEN 0 AND 4',
+    'SELECT id FROM job WHERE qid IN (?1, ?2) AND state NOT BETWEEN 0 AND 5',
   ],
   [
     'error',
@@ -162,7 +163,8 @@ function queueFindings(db: Database, rows: readonly QueueRow[]): FsckFinding[] {
       error(`queue ${name}`, `it says that it has ${shards} shards, and has ${live.length}. Restore a backup.`),
     )
   if (found.length > 0) return found
-  const jobs = rows.reduce((sum, row) => sum + row.scheduled + row.ready + row.running + row.completed + row.dead, 0)
+  const states = stateNames.map((name) => rows.reduce((sum, row) => sum + row[name], 0))
+  const jobs = states.reduce((sum, count) => sum + count, 0)
   return [
     { level: 'ok', what: `queue ${name}`, text: `${jobs === 1 ? '1 job' : `${jobs} jobs`}, everything in its place` },
   ]
@@ -223,7 +225,10 @@ function strays(db: Database): FsckFinding[] {
   if (payloads > 0) findings.push(warning('payloads', `${payloads} belong to no job. Nothing but room is lost.`))
   const notes = ['checkpoint', 'log', 'fields'].reduce(
     (sum, table) =>
-      sum + count(`SELECT count(*) AS n FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted = 1)`),
+      sum +
+      count(
+        `SELECT count(*) AS n FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted & ${noteBits.notes})`,
+      ),
     0,
   )
   if (notes > 0)
@@ -242,6 +247,7 @@ function listed(ids: readonly string[]): string {
 /** The counters that follow from rows. */
 const counted = [
   'scheduled',
+  'waiting',
   'ready',
   'running',
   'completed',
@@ -273,7 +279,7 @@ function countsOf(db: Database, queue: QueueRow): Counts {
   const of = (state: number) => `count(*) FILTER (WHERE state = ${state})`
   return db
     .prepare(
-      `SELECT ${of(0)} AS scheduled, ${of(1)} AS ready, ${of(2)} AS running, ${of(3)} AS completed,
+      `SELECT ${of(0)} AS scheduled, ${of(5)} AS waiting, ${of(1)} AS ready, ${of(2)} AS running, ${of(3)} AS completed,
          count(*) FILTER (WHERE state <= 1 AND attempt > 1) AS retries, count(*) FILTER (WHERE state = 1 AND suspect = 1) AS suspects,
          count(*) FILTER (WHERE state = 1 AND suspect = 0 AND grp IS NOT NULL) AS grouped,
          count(*) FILTER (WHERE state = 2 AND grp IS NOT NULL) AS grouped_running,

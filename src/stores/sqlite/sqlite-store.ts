@@ -11,6 +11,7 @@ import { hasCode, InvalidArgumentError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
+import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { QueueDepth } from '../contract/queue-depth.js'
@@ -57,6 +58,7 @@ export class SqliteStore implements Store {
   readonly transactions: Transactions
   readonly live: LiveMessages
   readonly history: History
+  readonly joins: Joins
   readonly #closing = new AbortController()
   readonly #userEnqueue: SqliteUserEnqueue
   readonly #clockUrl: string | undefined
@@ -98,6 +100,7 @@ export class SqliteStore implements Store {
       add: (entries) => this.#thread.call('addHistory', entries),
       read: (queues, span) => this.#thread.call('readHistory', queues, span),
     }
+    this.joins = sqliteJoins(this.#thread)
     this.#clockUrl = clock
     this.#userEnqueue = new SqliteUserEnqueue({
       ...{ file: this.#file, driver, mostClaimBytes },
@@ -181,6 +184,17 @@ function sqliteHealth(thread: SqliteThreadClient, file: string): StoreHealth {
         if (queue === undefined || queue === name) mended.push(...(await thread.call('repair', name)))
       return { mended, left: await check(queue) }
     },
+  }
+}
+
+function sqliteJoins(thread: SqliteThreadClient): Joins {
+  return {
+    enqueue: (calls) => thread.call('enqueueGraph', calls),
+    seal: (join, sizes) => thread.call('seal', join, sizes),
+    look: (join) => thread.call('lookAtJoin', join),
+    ends: (join, set, from, limit) => thread.call('endsIn', join, set, from, limit),
+    // Most sweeps find nothing to do, and cause no commit, after which all would look for a change.
+    sweep: async () => ((await thread.call('isSweepDue')) ? thread.call('sweep') : { failed: [], more: false }),
   }
 }
 

@@ -28,7 +28,7 @@ const queues: readonly QueueSettings[] = [
   { ...settings, name: 'grouped', kind: 'ordered', shards: 2, throttle: { scope: 'hosts', by: 'group', rules } },
   { ...settings, name: 'moved', kind: 'ordered', shards: 1, order: 'lifo' },
 ]
-const states = [undefined, 'scheduled', 'ready', 'running', 'completed', 'dead'] as const
+const states = [undefined, 'scheduled', 'ready', 'running', 'completed', 'dead', 'waiting'] as const
 const by = { worker: 'w', leaseMs: 60_000 }
 
 export class EveryOperation {
@@ -69,6 +69,7 @@ export class EveryOperation {
     for (const { name } of queues) all.#run(name)
     all.#administer()
     all.#schedule(queues[0]!.name)
+    all.#join('plain', 'lifo')
     all.#look()
     // What is left is a filled file.
     for (const { name } of queues) all.#fill(name, jobs)
@@ -204,6 +205,41 @@ export class EveryOperation {
     this.#read('schedules', undefined, 10)
     this.#call('removeSchedule', 't', revision)
     this.#call('resign', 'w')
+  }
+
+  /** Joins of which each meets another end, and their members. */
+  #join(queue: string, of: string): void {
+    const place = { set: 'all', onDead: 'hold', keepsResults: true } as const
+    const set = { name: 'all', queue: of, isMany: true, onDead: 'hold', keepsResults: true } as const
+    for (const id of ['open', 'late', 'failed', 'deleted']) {
+      const member = (number: number): NewJob =>
+        job(`${id}.${number}`, { memberOf: [{ ...place, join: { queue, id }, number }] })
+      const join = { sets: [{ ...set, ids: id }], withinMs: 1_000, sealWithinMs: 1_000, cancelsRest: true } as const
+      this.#call('enqueueGraph', [
+        { callId: `${this.#nextCall()}`, queue, jobs: [job(id, { join })] },
+        { callId: `${this.#nextCall()}`, queue: of, jobs: [0, 1, 2, 3, 4, 5].map(member) },
+      ])
+      this.#call('enqueue', [{ callId: `${this.#nextCall()}`, queue: of, jobs: [member(6)] }])
+    }
+    this.#lists(queue)
+    this.#call('seal', { queue, id: 'failed' }, { all: 7 })
+    this.#read('lookAtJoin', { queue, id: 'open' })
+    const [first, ...more] = this.#claim(of, 30)
+    const result = { payload: '1', onlyForJoins: true } as const
+    this.#call('settle', [
+      { ...first!, kind: 'bury' },
+      ...more.slice(0, 6).map((key) => ({ ...key, kind: 'complete', result }) as const),
+    ])
+    this.#read('endsIn', { queue, id: 'open' }, 'all', 0, 10)
+    this.#call('revive', of, 'all')
+    this.#call('cancel', of, { ids: ['failed.6', 'failed.5'] })
+    this.#call('delete', queue, { ids: ['deleted'] })
+    this.#clock.at += 120_000
+    for (const _ of [1, 2, 3]) if (this.#read('isSweepDue')) this.#call('sweep')
+    this.#call('revive', queue, 'all')
+    this.#call('repair', queue)
+    this.#call('clear', queue)
+    this.#call('clear', of)
   }
 
   #administer(): void {

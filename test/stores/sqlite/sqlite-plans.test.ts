@@ -19,6 +19,11 @@ const scans: readonly Permit[] = [
     because: 'it goes in the order of the index, no further than was asked',
   },
   { of: /(FROM worker WHERE until|UPDATE worker SET until)/, because: 'a store has few workers' },
+  { of: /FROM join_failed/, because: 'it looks for the first, or for as many as were asked for' },
+  {
+    of: /FROM join_job WHERE cancelling = 1/,
+    because: 'the index has only those that it looks for, and it takes the first',
+  },
 ]
 
 /** Statements that may sort what they find. */
@@ -33,7 +38,7 @@ const sorts: readonly Permit[] = [
   { of: /INDEXED BY job_retries .* ORDER BY attempt, position/, because: 'an operator asks, page by page' },
   { of: /INDEXED BY job_retries .* ORDER BY (stamp|suspect)/, because: 'at most 10,000 jobs have failed' },
   {
-    of: /INDEXED BY job_(scheduled|ready|running|completed|dead) .*TRUE.* ORDER BY id/,
+    of: /INDEXED BY job_(scheduled|ready|running|completed|dead|waiting) .*TRUE.* ORDER BY id/,
     because: 'at most 10,000 jobs are in this state',
   },
 ]
@@ -51,7 +56,10 @@ const indexes: readonly (readonly [of: RegExp, plan: RegExp])[] = [
   [/\bid (= \?|IN \(SELECT value)/, /INDEX job_id \(qid=\? AND id=\?\)/],
   [/grp = \?/, /INDEX job_lane \(qid=\? AND grp=\?\)/],
   [/ORDER BY grp/, /INDEX job_lane \(qid=\?\)/],
-  [/INDEXED BY job_(scheduled|ready|running|completed|dead) .*TRUE.* ORDER BY id/, /INDEX job_[a-z]+ \(qid=\?\)/],
+  [
+    /INDEXED BY job_(scheduled|ready|running|completed|dead|waiting) .*TRUE.* ORDER BY id/,
+    /INDEX job_[a-z]+ \(qid=\?\)/,
+  ],
   [/\bid\)? >=? .* ORDER BY id/, /INDEX job_id \(qid=\? AND id>\?\)/],
   [/ORDER BY id/, /INDEX job_id \(qid=\?\)/],
   [/ORDER BY attempt/, /INDEX job_retries \(qid=\? AND (attempt>\?|\(attempt,\w+\)>\(\?,\?\))\)/],
@@ -72,6 +80,7 @@ const indexes: readonly (readonly [of: RegExp, plan: RegExp])[] = [
   ],
   [/state = 3\b/, /INDEX job_completed \(qid=\?\)/],
   [/state = 4\b/, /INDEX job_dead \(qid=\?\)/],
+  [/state = 5\b/, /INDEX job_waiting \(qid=\?( AND \(stamp,rowid\)>.*)?\)/],
   // Of a queue that leaves its shards all jobs come over, in any order.
   [/qid = \?1 UNION ALL/, /INDEX job_\w+ \(qid=\?\)/],
 ]

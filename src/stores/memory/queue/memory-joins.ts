@@ -1,6 +1,5 @@
 /** The joins of a memory store: who is outstanding in each, and what becomes of a join when a member ends. */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import { type Payload, payloadBytes } from '../../../core/values/codec.js'
 import type { JobKey } from '../../contract/job-records.js'
 import type { FailedJoin, MemberEnd, StoredJoin, StoredSet } from '../../contract/joins.js'
@@ -8,7 +7,6 @@ import type { Fate, MemberOf, NewSet } from '../../contract/new-join.js'
 import { stepLimit, upkeepLimit } from '../../rules/bounds.js'
 import {
   canWaitAgain,
-  doneIn,
   effectOf,
   isComplete,
   lateError,
@@ -19,6 +17,8 @@ import {
   mostJoinBytes,
   neverSealedError,
   neverSealedReason,
+  outstandingIn,
+  refuseSizes,
   tooLargeError,
   tooLargeReason,
 } from '../../rules/join-rules.js'
@@ -96,8 +96,9 @@ export class MemoryJoins {
     const { job, queue } = join
     if (job.state !== 'waiting') return
     const { queue: name, spec } = job
-    queue.bury(job, reason, error, now)
+    // Before those that die of its death.
     this.#failed.push({ queue: name, id: spec.id, task: spec.task, reason })
+    queue.bury(job, reason, error, now)
     join.cancels = reason === memberDeadReason && spec.join!.cancelsRest === true
     this.#became(name, spec.id, now)
   }
@@ -170,14 +171,7 @@ export class MemoryJoins {
   seal(key: JobKey, sizes: Readonly<Record<string, number>>, now: number): 'ok' | 'gone' {
     const join = this.#find(key)
     if (join === undefined || !isOpenToReports(join)) return 'gone'
-    for (const [name, size] of Object.entries(sizes)) {
-      const set = join.sets.find((one) => one.name === name)
-      if (set === undefined) throw new InvalidArgumentError(`join '${key.id}' has no set '${name}'.`)
-      if ((set.size ?? size) !== size || size < set.added)
-        throw new InvalidArgumentError(
-          `set '${name}' of join '${key.id}' cannot have ${size} members: it has ${set.size ?? set.added}.`,
-        )
-    }
+    refuseSizes(key.id, join.sets, sizes)
     for (const set of join.sets) set.size ??= sizes[set.name]
     this.#check(join, now)
     return 'ok'
@@ -205,7 +199,7 @@ export class MemoryJoins {
     due.sort((a, b) => waitsUntil(a) - waitsUntil(b) || a.job.seq - b.job.seq)
     for (const join of due.slice(0, upkeepLimit)) {
       if (isNeverSealed(join) && join.sealBy <= now) this.#fail(join, neverSealedReason, neverSealedError, now)
-      else this.#fail(join, lateReason, lateError(outstandingIn(join)), now)
+      else this.#fail(join, lateReason, lateError(outstandingIn(join.sets)), now)
     }
     let left = stepLimit
     for (const join of this.#joins.values()) {
@@ -249,10 +243,6 @@ function isNeverSealed({ sets }: MemoryJoin): boolean {
 
 function waitsUntil(join: MemoryJoin): number {
   return Math.min(join.lateAt, isNeverSealed(join) ? join.sealBy : Number.POSITIVE_INFINITY)
-}
-
-function outstandingIn({ sets }: MemoryJoin): number {
-  return sets.reduce((sum, set) => sum + (set.size ?? set.added) - doneIn(set), 0)
 }
 
 /** The members that were added and have not ended. */

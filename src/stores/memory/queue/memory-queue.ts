@@ -420,7 +420,7 @@ export class MemoryQueue {
   /** Changes state and list. The values that order the lists change only between the two lists. */
   protected move(job: MemoryJob, state: MemoryJob['state'], now: number, changes: Partial<MemoryJob> = {}): void {
     this.#remove(job)
-    if (state === 'running' || state === 'ready' || state === 'scheduled') {
+    if (state !== 'dead' && state !== 'completed') {
       Object.assign(job, { process: {}, progress: undefined, startedAt: undefined })
       if (state !== 'running')
         Object.assign(job, { worker: undefined, alone: false, cancelRequested: false, leaseUntil: 0 })

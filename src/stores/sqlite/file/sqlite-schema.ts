@@ -1,6 +1,7 @@
 /** The tables of a SQLite store. */
 
 import { ready } from '../../rows/job-row.js'
+import { deadFate } from '../../rows/join-row.js'
 import { historyCounts, historyGauges } from '../../sql/sql-history.js'
 
 /** `PRAGMA application_id`: 'MLRC'. */
@@ -30,6 +31,7 @@ CREATE TABLE queue (
   dead_age_ms INTEGER,
   dead_count INTEGER,
   scheduled INTEGER NOT NULL DEFAULT 0,
+  waiting INTEGER NOT NULL DEFAULT 0,
   ready INTEGER NOT NULL DEFAULT 0,
   running INTEGER NOT NULL DEFAULT 0,
   completed INTEGER NOT NULL DEFAULT 0,
@@ -63,6 +65,7 @@ CREATE TABLE queue (
   last_lane_turn INTEGER NOT NULL DEFAULT 0,
   lost_at INTEGER,
   weighed INTEGER NOT NULL DEFAULT 0,
+  membered INTEGER NOT NULL DEFAULT 0,
   UNIQUE (name, shard)
 );
 `
@@ -130,7 +133,7 @@ const runColumns = `
 `
 
 /**
- * The notes of jobs, by `job.rid`. Only jobs that are marked as `noted` have any, so that nobody looks here for others.
+ * The notes of jobs, by `job.rid`. Only jobs whose `noted` says so have any, so that nobody looks here for others.
  * Ordered jobs have fields only. Each kind has a table of its own, because a row that grows is rewritten as a whole.
  */
 const noteTables = `
@@ -252,6 +255,57 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
 `
 
 /**
+ * The tables of joins: see `rows/join-row` and `sql/sql-joins`.
+ *
+ * - `join_job` has a row for each join that has not ended. `late_at`, `seal_by` and `due_at` are on the wall clock;
+ *   `due_at` is null unless the join waits.
+ * - `join_set` has the sets, with the counts of their ends. `rid` is null once the join has ended and its members and ends
+ *   are still to be deleted.
+ * - `join_member` has who was added and has not ended, with the `rid` of the job; `join_end` who has ended, and how. So a
+ *   report that comes twice changes nothing.
+ * - `join_failed` has the joins that died and that no sweep has reported yet.
+ */
+const joinTables = `
+CREATE TABLE join_job (
+  rid INTEGER PRIMARY KEY,
+  within_ms INTEGER,
+  seal_within_ms INTEGER NOT NULL,
+  run_at INTEGER,
+  delay_ms INTEGER NOT NULL,
+  expires_ms INTEGER,
+  cancels_rest INTEGER NOT NULL,
+  late_at INTEGER,
+  seal_by INTEGER NOT NULL,
+  due_at INTEGER,
+  bytes INTEGER NOT NULL,
+  cancelling INTEGER NOT NULL
+);
+CREATE INDEX join_due ON join_job (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX join_cancelling ON join_job (rid) WHERE cancelling = 1;
+CREATE TABLE join_set (
+  sid INTEGER PRIMARY KEY,
+  rid INTEGER,
+  name TEXT NOT NULL,
+  queue TEXT NOT NULL,
+  ids TEXT NOT NULL,
+  is_many INTEGER NOT NULL,
+  on_dead TEXT NOT NULL,
+  keeps_results INTEGER NOT NULL,
+  size INTEGER,
+  added INTEGER NOT NULL DEFAULT 0,
+  completed INTEGER NOT NULL DEFAULT 0,
+  dead INTEGER NOT NULL DEFAULT 0,
+  cancelled INTEGER NOT NULL DEFAULT 0,
+  expired INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX join_set_of ON join_set (rid);
+CREATE TABLE join_member (sid INTEGER NOT NULL, number INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (sid, number)) WITHOUT ROWID;
+CREATE TABLE join_end (sid INTEGER NOT NULL, number INTEGER NOT NULL, fate INTEGER NOT NULL, codec TEXT, error TEXT, payload BLOB, PRIMARY KEY (sid, number)) WITHOUT ROWID;
+CREATE INDEX join_end_dead ON join_end (sid, number) WHERE fate = ${deadFate};
+CREATE TABLE join_failed (n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NOT NULL, task TEXT NOT NULL, reason TEXT NOT NULL);
+`
+
+/**
  * All tables. Instants that are not named here are on the wall clock.
  *
  * `queue` has counters as well as settings, so that no count requires a look at the jobs.
@@ -263,6 +317,7 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  *   -1, -2, …
  * - A lead is the id of a worker and an instant on the machine's monotonic clock, or null.
  * - `laned` is 1 once the queue has ever had a lane: while it is 0, nobody looks for one.
+ * - `membered` is 1 once the queue has had a member of a join: while it is 0, nobody looks for any.
  * - `weighed` is 1 once the queue has had a plain job, or a checkpoint, of more than 2 KiB: while it is 0, no claim
  *   needs to weigh its jobs.
  * - `grouped` counts the ready jobs in lanes of groups, `grouped_running` the running jobs of groups, `open_lanes` the
@@ -277,6 +332,7 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  * - Jobs in the morgue of an ordered queue have the negated `qid`: an id may be live and dead at once.
  * - `expires_at` is the expiry of a waiting job that was never taken, or of a kept result. `queue.expiring_at` is at or
  *   before the first expiry of such a job, null if there is none: until then nobody looks for one.
+ * - `noted` has the bits of `noteBits`; `places` has, of a member, its places in the sets of joins.
  * - Each state has its own partial index, so that a job is in three trees at any time, and a change of state writes
  *   two.
  * - Payloads come last in a row: a query that only reads the columns before them does not read their pages.
@@ -332,6 +388,7 @@ ${queueTable}CREATE TABLE job (
   grp TEXT,
   codec TEXT,
   result_codec TEXT,
+  places TEXT,
   meta BLOB,
   result BLOB,
   payload BLOB NOT NULL
@@ -342,6 +399,7 @@ ${readyIndexes}CREATE INDEX job_running ON job (qid, lease_until) WHERE state = 
 CREATE INDEX job_completed ON job (qid, finished_at) WHERE state = 3;
 CREATE INDEX job_expires ON job (qid, state, expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX job_dead ON job (qid, finished_at) WHERE state = 4;
+CREATE INDEX job_waiting ON job (qid, stamp) WHERE state = 5;
 CREATE INDEX job_retries ON job (qid, attempt) WHERE attempt > 1 AND state <= 2;
 ${payloadTable}CREATE TABLE remembered (
   qid INTEGER NOT NULL,
@@ -371,7 +429,7 @@ CREATE TABLE result_wait (qid INTEGER NOT NULL, id TEXT NOT NULL, waiter TEXT NO
 CREATE INDEX result_wait_until ON result_wait (until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
 ${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL, signal TEXT) WITHOUT ROWID;
-${noteTables}${limitTables}${liveTables}${historyTable}`
+${noteTables}${joinTables}${limitTables}${liveTables}${historyTable}`
 
 export const tableNames: readonly string[] = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!)
 

@@ -51,8 +51,8 @@ const path = (prefix: number, state: (typeof stateNames)[number], columns: reado
   columns,
   index: `job_${state}`,
 })
-const completedPath: ListPath = { ...path(3, 'completed', []), ...ended }
-const deadPath: ListPath = { ...path(4, 'dead', []), ...ended }
+const completedPath: ListPath = { ...path(4, 'completed', []), ...ended }
+const deadPath: ListPath = { ...path(5, 'dead', []), ...ended }
 
 /**
  * In the order in which a listing by time goes through the states. Jobs of a plain queue that are otherwise equal are
@@ -63,6 +63,7 @@ const timePaths: Readonly<Record<QueueKind, readonly ListPath[]>> = {
     path(0, 'running', ['fence']),
     path(1, 'ready', ['suspect', 'rank', 'position']),
     path(2, 'scheduled', ['stamp', 'position']),
+    path(3, 'waiting', ['stamp']),
     completedPath,
     deadPath,
   ],
@@ -165,7 +166,7 @@ function pathsOf(queue: QueueRow, { by, state }: ListQuery): readonly ListPath[]
   return [name !== undefined && queue[name] <= sortLimit ? { ...live, index: `job_${name}` } : live]
 }
 
-const timeStates = ['running', 'ready', 'scheduled', 'completed', 'dead'] as const
+const timeStates = ['running', 'ready', 'scheduled', 'waiting', 'completed', 'dead'] as const
 
 /** The column that orders rows that are otherwise equal. In an ordered queue `position` is the id. */
 function tieOf({ suffix }: ListPath, kind: QueueKind): 'id' | 'rid' | 'position' {

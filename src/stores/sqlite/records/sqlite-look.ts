@@ -1,7 +1,7 @@
 /** Jobs of a SQLite store, read by id or as rows of a listing. */
 
 import { payloadsInPage, payloadsInRecord, resultDropped, type StoredJob } from '../../contract/job-records.js'
-import { isHidden, isRemembered, type JobRow } from '../../rows/job-row.js'
+import { isHidden, isRemembered, type JobRow, noteBits } from '../../rows/job-row.js'
 import { scoredPayload } from '../../rows/payload-row.js'
 import { morgueOf } from '../../rows/queue-row.js'
 import { storedJob } from '../../rows/stored-job.js'
@@ -40,7 +40,7 @@ export class SqliteLook {
     }
     const { queue, row } = live
     if (!isHidden(queue, row, now))
-      return { ...this.#stored(queue, row), ...(row.noted ? checkpoints.of(row.rid) : {}) }
+      return { ...this.#stored(queue, row), ...(row.noted & noteBits.notes ? checkpoints.of(row.rid) : {}) }
     return isRemembered(row, now) ? storedJob(name, endedRow(row)) : undefined
   }
 
@@ -62,7 +62,7 @@ export class SqliteLook {
 
   #stored(queue: QueueRow, row: Row & JobRow): StoredJob {
     const job = storedJob(queue.name, row)
-    const fields = row.noted ? this.#transaction.checkpoints.fieldsOf(row.rid) : {}
+    const fields = row.noted & noteBits.notes ? this.#transaction.checkpoints.fieldsOf(row.rid) : {}
     return Object.keys(fields).length === 0 ? job : { ...job, fields }
   }
 

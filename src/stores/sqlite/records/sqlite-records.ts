@@ -5,7 +5,18 @@ import type { FieldChanges } from '../../../core/job/job-fields.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
 import type { JobSelection, Records, Step } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'
-import { completed, dead, isHidden, type JobRow, ready, running, scheduled, stateNames } from '../../rows/job-row.js'
+import {
+  completed,
+  dead,
+  isHidden,
+  type JobRow,
+  noteBits,
+  ready,
+  running,
+  scheduled,
+  stateNames,
+  waiting,
+} from '../../rows/job-row.js'
 import { morgueOf, storedQueue } from '../../rows/queue-row.js'
 import { type ThrottleRow, throttleIn } from '../../rows/scope-throttle.js'
 import { storedOrNull } from '../../rows/stored-text.js'
@@ -22,7 +33,7 @@ import type { SqliteSettle } from '../work/sqlite-settle.js'
 /** The most failed jobs that are sorted. If there are more, a step goes along the order instead. */
 const sortLimit = 10_000
 
-const waitingStates = [ready, scheduled]
+const waitingStates = [ready, scheduled, waiting]
 
 /** Ready jobs: those without a group, then lane by lane, then the suspects. */
 const readyOrder = 'suspect, iif(suspect, NULL, grp), rank, position, rid'
@@ -32,6 +43,7 @@ const orders: Record<number, (tie: Tie) => string> = {
   // As in their index: jobs that are due at one moment are not sorted, however many there are.
   [scheduled]: (tie) => (tie === 'rid' ? 'stamp, position, rid' : 'stamp, position'),
   [ready]: () => readyOrder,
+  [waiting]: () => 'stamp, rid',
   [running]: (tie) => `fence, ${tie}`,
   [completed]: (tie) => `finished_at DESC, ${tie} DESC`,
   [dead]: (tie) => `finished_at DESC, ${tie} DESC`,
@@ -60,6 +72,8 @@ interface Change {
   readonly ofSuccessor?: boolean
   /** The columns of plain jobs that the change needs. Absent: all. Each costs the driver about a µs. */
   readonly plainColumns?: string
+  /** Leaves out joins that cannot be revived. */
+  readonly revives?: boolean
   readonly rings?: boolean
   readonly ends?: boolean
 }
@@ -74,7 +88,7 @@ export class SqliteRecords {
   constructor(transaction: SqliteTransaction, settle: SqliteSettle) {
     this.#transaction = transaction
     this.#settle = settle
-    this.#markNoted = transaction.db.prepare('UPDATE job SET noted = 1 WHERE rid = ?')
+    this.#markNoted = transaction.db.prepare(`UPDATE job SET noted = noted | ${noteBits.notes} WHERE rid = ?`)
     this.#state = transaction.db.prepare('SELECT state FROM job WHERE qid = ? AND id = ?')
   }
 
@@ -113,7 +127,14 @@ export class SqliteRecords {
 
   revive(queue: string, where: JobSelection): Step {
     const change = each((row, job, now) => this.#transaction.jobsOf(row).revive(row, job, now))
-    return this.#step({ queue, where: where === 'failed' ? 'all' : where, states: [dead], change, rings: true })
+    return this.#step({
+      queue,
+      where: where === 'failed' ? 'all' : where,
+      states: [dead],
+      change,
+      revives: true,
+      rings: true,
+    })
   }
 
   deleteDead(queue: string, where: JobSelection): Step {
@@ -198,7 +219,7 @@ export class SqliteRecords {
 
   #hasEnded({ qid }: QueueRow, id: string): boolean {
     const row = this.#state.get(qid, id) as { state: number } | undefined
-    return row === undefined || row.state >= completed
+    return row === undefined || row.state === completed || row.state === dead
   }
 
   #step({
@@ -208,16 +229,19 @@ export class SqliteRecords {
     change,
     ofSuccessor = false,
     plainColumns = jobColumns,
+    revives = false,
     rings,
     ends,
   }: Change): Step {
-    const { queues } = this.#transaction
+    const { queues, joins } = this.#transaction
     queues.get(name)
+    // Before jobs are selected: it may change what they are.
+    joins.deliver()
     const now = this.#transaction.clock.now()
     const found =
       typeof where === 'object'
-        ? this.#byId(name, where.ids, states, ofSuccessor, now)
-        : this.#inStates(name, where, states, ofSuccessor, plainColumns, now)
+        ? this.#byId(name, where.ids, states, ofSuccessor, revives, now)
+        : this.#inStates(name, where, states, ofSuccessor, revives, plainColumns, now)
     const rows = new Map<QueueRow, JobRow[]>()
     let changed = 0
     let payloads = 0
@@ -248,6 +272,7 @@ export class SqliteRecords {
     ids: readonly string[],
     states: readonly number[],
     ofSuccessor: boolean,
+    revives: boolean,
     now: number,
   ): SelectedJob[] {
     const found: SelectedJob[] = []
@@ -255,7 +280,7 @@ export class SqliteRecords {
       const queue = this.#transaction.holding(name, id)
       const jobs = this.#transaction.jobsOf(queue)
       const job = states.includes(dead) ? jobs.findDead(queue, id) : jobs.find(queue, id)
-      if (job === undefined || !states.includes(job.state)) continue
+      if (job === undefined || !states.includes(job.state) || (revives && job.noted & noteBits.cut)) continue
       const isIdle = ofSuccessor
         ? job.successor_ready === 1 || (job.successor_stamp ?? 0) < laterThan(now)
         : job.cancelling
@@ -271,6 +296,7 @@ export class SqliteRecords {
     where: 'all' | 'failed',
     states: readonly number[],
     ofSuccessor: boolean,
+    revives: boolean,
     plainColumns: string,
     now: number,
   ): SelectedJob[] {
@@ -283,7 +309,7 @@ export class SqliteRecords {
           const limit = this.#transaction.stepLimit + 1 - found.length
           if (limit <= 0) break
           const columns = queue.kind === 'plain' ? plainColumns : jobColumns
-          const jobs = this.#inPool(columns, where, pool).all(
+          const jobs = this.#inPool(columns, where, pool, revives).all(
             qid,
             deadBy(queue, now),
             limit,
@@ -314,10 +340,10 @@ export class SqliteRecords {
     return where === 'failed' && state !== running && queue.retries <= sortLimit
   }
 
-  #inPool(columns: string, where: 'all' | 'failed', pool: SelectedPool): Statement {
+  #inPool(columns: string, where: 'all' | 'failed', pool: SelectedPool, revives: boolean): Statement {
     const sql = `SELECT ${columns} FROM job INDEXED BY ${pool.index}
       WHERE qid = ?1 AND ${pool.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, successor_ready = 0 AND successor_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
-      ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}
+      ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}${revives ? `AND noted & ${noteBits.cut} = 0` : ''}
       ORDER BY ${pool.order} LIMIT ?3`
     let statement = this.#statements.get(sql)
     if (statement === undefined) {

@@ -2,6 +2,7 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import { resultDropped } from '../../contract/job-records.js'
+import type { Fate } from '../../contract/new-join.js'
 import type { ScoredPayload } from '../../contract/scored-payload.js'
 import {
   type CountedJob,
@@ -11,14 +12,16 @@ import {
   hasBegun,
   isRemembered,
   type JobRow,
+  noteBits,
   poolOf,
   ready,
   scheduled,
+  waiting,
 } from '../../rows/job-row.js'
 import { bounded, positionOf } from '../../rows/queue-row.js'
 import { payloadToStored, type SqlValue, storedOrNull, toStored } from '../../rows/stored-text.js'
 import { rememberedForMs } from '../../rules/bounds.js'
-import { stampOf } from '../../rules/sequence.js'
+import { expiredReason, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
@@ -36,9 +39,35 @@ const remains = 'grp, started_at, worker, host, boot, pidns, pid, ticks, progres
 /** A waiting job has no process. */
 export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'
 
+/** The most bits of `noted` of a job that is neither a join nor a member. */
+const unjoined = noteBits.notes
+
+/** What a member leaves to its joins. `error` is as stored. */
+export interface ForJoins {
+  readonly payload?: Payload
+  readonly codec?: string
+  readonly error?: string | null
+}
+
+/** The joins of the store, told of what happens to jobs that are joins or members, and of no others. */
+export interface JoinNews {
+  /** A member has ended so, or a dead one is gone. Its row is still there. */
+  ended(rid: number, fate: Fate, left?: ForJoins): void
+  /** A dead member waits again. */
+  revived(rid: number): void
+  /** Whether a dead join must wait for members again. */
+  misses(rid: number): boolean
+  waitsAgain(rid: number): void
+  /** A join waits no more: an operator has buried it, or its members or time have. */
+  isDead(rid: number): void
+  /** A join has ended, or its job is gone. */
+  isOver(rid: number): void
+}
+
 export class SqliteJobs {
   protected readonly lanes: SqliteLanes
   protected readonly checkpoints: SqliteCheckpoints
+  readonly #joins: JoinNews
   readonly #select: Statement
   readonly #wait: Statement
   readonly #bury: Statement
@@ -49,10 +78,12 @@ export class SqliteJobs {
   readonly #leaveRemains: Statement
   readonly #flag: Statement
   readonly #hasResult: Statement
+  readonly #release: Statement
 
-  constructor(db: Database, lanes: SqliteLanes, checkpoints: SqliteCheckpoints) {
+  constructor(db: Database, lanes: SqliteLanes, checkpoints: SqliteCheckpoints, joins: JoinNews) {
     this.lanes = lanes
     this.checkpoints = checkpoints
+    this.#joins = joins
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
     this.#wait = db.prepare(
       `UPDATE job SET state = ?, stamp = ?, position = ?, suspect = ?, pool = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
@@ -79,6 +110,9 @@ export class SqliteJobs {
        FROM job LEFT JOIN fields USING (rid) LEFT JOIN checkpoint USING (rid) LEFT JOIN log USING (rid) WHERE job.rid = ?`,
     )
     this.#hasResult = db.prepare('SELECT 1 FROM job WHERE rid = ? AND result IS NOT NULL')
+    this.#release = db.prepare(
+      'UPDATE job SET state = ?, stamp = ?, position = ?, expires_at = ?, updated_at = ? WHERE rid = ?',
+    )
     this.#flag = db.prepare('UPDATE job SET cancelling = 1, reason = ? WHERE rid = ?')
   }
 
@@ -120,9 +154,26 @@ export class SqliteJobs {
     else this.toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), 0, now)
   }
 
-  /** Makes a dead job ready again, with all its attempts. */
+  /** Makes a dead job ready again, with all its attempts. A join that misses members waits for them again. */
   revive(queue: QueueRow, job: JobRow, now: number): void {
-    this.enter(queue, { ...job, attempt: 1, crashes: 0, reason: null }, now)
+    const anew = { ...job, attempt: 1, crashes: 0, reason: null }
+    if (job.noted & noteBits.join && this.#joins.misses(job.rid)) {
+      this.toWaiting(queue, anew, waiting, takeStamp(queue, now), 0, now)
+      this.#joins.waitsAgain(job.rid)
+    } else this.enter(queue, anew, now)
+    if (job.noted & noteBits.member) this.#joins.revived(job.rid)
+  }
+
+  /** A join whose members have ended takes the place of its enqueue, or waits until it is due. */
+  release(queue: QueueRow, job: JobRow, dueAt: number, expiresAt: number | undefined, now: number): JobRow {
+    const state = dueAt > now ? scheduled : ready
+    const stamp = state === scheduled ? bounded(stampOf(dueAt)) : job.stamp
+    const expires_at = expiresAt === undefined ? null : bounded(expiresAt)
+    changeOne(this.#release, state, stamp, positionOf(queue, stamp), expires_at, now, job.rid)
+    if (expires_at !== null) queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, expires_at)
+    const released = { ...job, state, stamp, expires_at }
+    this.moved(queue, job, released)
+    return released
   }
 
   protected toWaiting(queue: QueueRow, job: JobRow, state: number, stamp: number, suspect: number, now: number): void {
@@ -174,6 +225,12 @@ export class SqliteJobs {
       job.rid,
     )
     this.moved(queue, job, { ...job, state: dead })
+    if (job.noted > unjoined) this.#tellOfDeath(buriedAs(job, reason, error))
+  }
+
+  #tellOfDeath({ rid, noted, error, state }: JobRow): void {
+    if (noted & noteBits.join && state === waiting) this.#joins.isDead(rid)
+    if (noted & noteBits.member) this.#joins.ended(rid, 'dead', { error })
   }
 
   keep(
@@ -186,20 +243,37 @@ export class SqliteJobs {
     const expiresAt = keepMs === undefined ? null : bounded(now + keepMs)
     const payload = result.payload === undefined ? null : payloadToStored(result.payload)
     changeOne(this.#keep, payload, result.codec ?? null, now, expiresAt, job.rid)
-    if (job.noted) this.checkpoints.dropCheckpoint(job.rid)
+    if (job.noted & noteBits.notes) this.checkpoints.dropCheckpoint(job.rid)
     this.moved(queue, job, { ...job, state: completed })
+    if (job.noted & noteBits.member) this.#joins.ended(job.rid, 'completed', result)
+    if (job.noted & noteBits.join) this.#joins.isOver(job.rid)
   }
 
-  /** Removes the job. Its id is remembered if the user gave it or the job was cancelled, then with its remains. */
-  end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
+  /** Ends a job that nobody has begun in time. */
+  expire(queue: QueueRow, job: JobRow, now: number): void {
+    job.reason = toStored(expiredReason)
+    if (job.noted & noteBits.member) this.#joins.ended(job.rid, 'expired')
+    this.#end(queue, job, 'cancelled', now)
+  }
+
+  /**
+   * Removes the job. Its id is remembered if the user gave it or the job was cancelled, then with its remains. `left` goes
+   * to its joins.
+   */
+  end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number, left?: ForJoins): void {
+    if (job.noted & noteBits.member) this.#joins.ended(job.rid, state, left)
+    this.#end(queue, job, state, now)
+  }
+
+  #end(queue: QueueRow, job: JobRow, state: 'completed' | 'cancelled', now: number): void {
     const hasRemains = state === 'cancelled' && hasBegun(job, this.#hasNotes(job))
     const forMs = rememberedForMs(state, job.remember_ms, hasRemains)
     if (forMs > 0) this.#rememberJob(queue, job, state, now, forMs, hasRemains)
-    this.drop(queue, job)
+    this.#discard(queue, job)
   }
 
   #hasNotes({ rid, noted }: JobRow): boolean {
-    return noted === 1 && Object.keys(this.checkpoints.of(rid)).length > 0
+    return (noted & noteBits.notes) !== 0 && Object.keys(this.checkpoints.of(rid)).length > 0
   }
 
   /** Removes a kept result. The id stays remembered for as long as it would have been without a result. */
@@ -227,15 +301,27 @@ export class SqliteJobs {
     queue.remembered += 1
   }
 
-  /** Removes the job without a trace. */
+  /** Removes the job without a trace. To its joins it is as good as cancelled, unless it has completed. */
   drop(queue: QueueRow, job: JobRow): void {
+    this.#tellOfLoss(job)
+    this.#discard(queue, job)
+  }
+
+  #tellOfLoss({ rid, noted, state }: Pick<JobRow, 'rid' | 'noted' | 'state'>): void {
+    if (noted & noteBits.member && state !== completed) this.#joins.ended(rid, 'cancelled')
+  }
+
+  #discard(queue: QueueRow, job: JobRow): void {
     this.dropRest(queue, job)
     this.remove(queue, job)
   }
 
   /** Like `drop`, for many jobs with one statement. */
   dropAll(queue: QueueRow, jobs: readonly JobRow[]): void {
-    for (const job of jobs) this.dropRest(queue, job)
+    for (const job of jobs) {
+      this.#tellOfLoss(job)
+      this.dropRest(queue, job)
+    }
     this.deleteRows(JSON.stringify(jobs.map(({ rid }) => rid)), jobs.length)
     for (const job of jobs) this.#left(queue, job)
   }
@@ -255,7 +341,8 @@ export class SqliteJobs {
 
   /** Updates notes and counters after the row of a job was deleted. */
   #left(queue: QueueRow, job: JobRow): void {
-    if (job.noted) this.checkpoints.drop(job.rid)
+    if (job.noted & noteBits.notes) this.checkpoints.drop(job.rid)
+    if (job.noted & noteBits.join) this.#joins.isOver(job.rid)
     this.leave(queue, job)
     this.lanes.refresh(queue, job.grp)
   }

@@ -11,7 +11,7 @@ import { doneOf } from '../../rules/payloads.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
-import { buriedAs, changeOne, noProcess, SqliteJobs } from './sqlite-job.js'
+import { buriedAs, changeOne, type JoinNews, noProcess, SqliteJobs } from './sqlite-job.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
 import { type PayloadSetKey, SqlitePayloads, setOf, successorSet, waitingSetOf } from './sqlite-payloads.js'
 import { type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
@@ -34,8 +34,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
   readonly #updateDead: Statement
   readonly #moveDead: Statement
 
-  constructor(db: Database, lanes: SqliteLanes, checkpoints: SqliteCheckpoints) {
-    super(db, lanes, checkpoints)
+  constructor(db: Database, lanes: SqliteLanes, checkpoints: SqliteCheckpoints, joins: JoinNews) {
+    super(db, lanes, checkpoints, joins)
     this.payloads = new SqlitePayloads(db)
     this.#insert = db.prepare(
       `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, position, stamp, error, part, grp, pool, remember_ms, created_at, updated_at, payload)

@@ -27,6 +27,8 @@ export interface QueueRow extends CountedQueue {
   lost_at: number | null
   /** 1: it has, or once had, a job or a checkpoint that is not light. */
   weighed: number
+  /** 1: it has, or once had, a member of a join. */
+  membered: number
 }
 
 const fixed: readonly string[] = ['qid', 'name', 'shard', 'shards', 'number', 'kind', 'ord', 'exclusive']

@@ -2,7 +2,7 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import type { JobKey } from '../../contract/job-records.js'
-import { type JobRow, ready, scheduled } from '../../rows/job-row.js'
+import { type JobRow, noteBits, ready, scheduled } from '../../rows/job-row.js'
 import { bounded, isStopped, leadOf } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
 import { ShardLimits } from '../../rows/shard-limits.js'
@@ -20,6 +20,7 @@ import { SqliteAmnesty } from './sqlite-amnesty.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import { SqliteJobs } from './sqlite-job.js'
+import { SqliteJoins } from './sqlite-joins.js'
 import { SqliteLanes } from './sqlite-lanes.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
 import { type QueueRow, SqliteQueues } from './sqlite-queue.js'
@@ -34,6 +35,7 @@ export class SqliteTransaction {
   readonly amnesty: SqliteAmnesty
   readonly throttles: SqliteThrottles
   readonly checkpoints: SqliteCheckpoints
+  readonly joins: SqliteJoins
   readonly jobs: SqliteJobs
   readonly orderedJobs: SqliteOrderedJobs
   readonly calls: SqliteCalls
@@ -73,8 +75,9 @@ export class SqliteTransaction {
     this.throttles = new SqliteThrottles(db, this.queues)
     this.amnesty = new SqliteAmnesty(db)
     this.checkpoints = new SqliteCheckpoints(db)
-    this.jobs = new SqliteJobs(db, this.lanes, this.checkpoints)
-    this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.checkpoints)
+    this.joins = new SqliteJoins(this)
+    this.jobs = new SqliteJobs(db, this.lanes, this.checkpoints, this.joins)
+    this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.checkpoints, this.joins)
     this.calls = new SqliteCalls(db, clock)
     this.expected = new SqliteExpected(db, clock, this.queues)
     this.#begin = db.prepare('BEGIN IMMEDIATE')
@@ -176,12 +179,14 @@ export class SqliteTransaction {
    * directly.
    */
   flushRows(): void {
+    this.joins.flush()
     this.#writeRows()
     this.forgetRows()
   }
 
   /** Writes everything that is held. Called before each commit of a write, after which queue rows are kept. */
   flush(): void {
+    this.joins.flush()
     this.#writeRows()
     this.queues.keep()
     this.#forgetLimits()
@@ -211,6 +216,7 @@ export class SqliteTransaction {
 
   forget(): void {
     this.forgetRows()
+    this.joins.forget()
     this.calls.forget()
     this.takeRings()
   }
@@ -249,7 +255,7 @@ class SqliteClaimWeight {
       db.prepare(
         `SELECT json_group_array(bytes) AS bytes FROM
            (SELECT octet_length(payload) + ifnull(octet_length(meta), 0)
-              + iif(noted, ifnull((SELECT octet_length(payload) FROM checkpoint WHERE checkpoint.rid = job.rid), 0), 0) AS bytes
+              + iif(noted & ${noteBits.notes}, ifnull((SELECT octet_length(payload) FROM checkpoint WHERE checkpoint.rid = job.rid), 0), 0) AS bytes
             FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
     this.#weights = {

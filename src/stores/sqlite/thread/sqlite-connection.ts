@@ -125,7 +125,7 @@ export class SqliteConnection {
   /** If room was missing, calls other than enqueues get that of the ballast, and are then done in small steps. */
   #writeSmaller(call: ThreadCall, meanwhile: () => void, failure: unknown): Reply {
     let error = failure
-    const steps = call[1] === 'enqueue' ? [] : [undefined, ...tightSteps]
+    const steps = call[1] === 'enqueue' || call[1] === 'enqueueGraph' ? [] : [undefined, ...tightSteps]
     for (const step of steps) {
       if (!isOutOfRoom(error)) break
       try {

@@ -5,6 +5,7 @@ import type { FsckFinding } from '../../contract/store-health.js'
 import { isLimited, isStopped } from '../../rows/queue-row.js'
 import { addHistory, readHistory } from '../../sql/sql-history.js'
 import { isWatched, publishLive, type ReadMessages, readLive, unwatchLive, watchLive } from '../../sql/sql-live.js'
+import { SqliteJoinCalls } from '../records/sqlite-join-calls.js'
 import { SqliteList } from '../records/sqlite-list.js'
 import { SqliteLook } from '../records/sqlite-look.js'
 import { SqliteRecords } from '../records/sqlite-records.js'
@@ -54,6 +55,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
   const reshard = new SqliteReshard(transaction)
   const workers = new SqliteWorkers(transaction)
   const schedules = new SqliteSchedules(transaction, enqueue)
+  const joins = new SqliteJoinCalls(transaction)
   const throttleAdmin = new SqliteThrottleAdmin(transaction)
   const dataVersion = transaction.db.prepare('PRAGMA data_version')
   /** Whether something in the queue changes by itself. Ready jobs may be shut for a while. */
@@ -72,6 +74,9 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       held: workers.held.bind(workers),
       schedule: schedules.get.bind(schedules),
       schedules: schedules.list.bind(schedules),
+      lookAtJoin: joins.look.bind(joins),
+      endsIn: joins.ends.bind(joins),
+      isSweepDue: joins.isSweepDue.bind(joins),
       isWatched: (queue: string): boolean => transaction.run(isWatched(queue, transaction.clock.mono())),
       readLive: (queue: string, after: number): ReadMessages => transaction.run(readLive(queue, after)),
       readHistory: (queues: readonly string[], span: HistorySpan): HistoryPoint[][] =>
@@ -97,6 +102,9 @@ export function sqliteOperations(transaction: SqliteTransaction) {
     writes: {
       open: settings.open.bind(settings),
       enqueue: enqueue.enqueue.bind(enqueue),
+      enqueueGraph: enqueue.graph.bind(enqueue),
+      seal: joins.seal.bind(joins),
+      sweep: joins.sweep.bind(joins),
       claim: claim.claim.bind(claim),
       settle: settle.settle.bind(settle),
       complete: settle.complete.bind(settle),

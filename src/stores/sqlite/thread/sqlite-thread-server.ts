@@ -161,7 +161,7 @@ function weightOf(call: ThreadCall): Weight {
 }
 
 function weighed([, name, [first]]: ThreadCall): Weight {
-  if (name === 'enqueue') {
+  if (name === 'enqueue' || name === 'enqueueGraph') {
     let jobs = 0
     let bytes = 0
     for (const call of first as readonly (SqliteEnqueueCall | BareCall)[]) {

@@ -6,6 +6,7 @@
 import type { Payload } from '../../../core/values/codec.js'
 import type { Buried, Claim, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { Checkpoint } from '../../contract/job-beat.js'
+import { noteBits } from '../../rows/job-row.js'
 import { fromStored } from '../../rows/stored-text.js'
 
 /** The answer to a claim. Jobs of plain queues are still text. */
@@ -30,8 +31,14 @@ interface GrantedText {
   readonly text: string
   /** The group that all of the jobs have. */
   readonly group?: string
-  /** The checkpoints by job id, for the jobs that have one. */
-  readonly checkpoints?: ReadonlyMap<string, Checkpoint>
+  /** By job id, for the jobs of which anything is noted. */
+  readonly notes?: ReadonlyMap<string, ClaimNotes>
+}
+
+/** `bits`: see `noteBits`. */
+export interface ClaimNotes {
+  readonly bits: number
+  readonly checkpoint: Checkpoint | undefined
 }
 
 /** The columns of `job` that the text is made of. */
@@ -64,14 +71,20 @@ type ClaimText = [
 /** Throws `SyntaxError` for a text that is not complete JSON. */
 export function claimsOf(granted: PoolGrant): readonly Claim[] {
   if (!('text' in granted)) return granted
-  const { queue, fence, text, group, checkpoints } = granted
+  const { queue, fence, text, group, notes } = granted
   return (JSON.parse(text) as ClaimText[]).map((row) => {
     const claim = new TextClaim(queue, fence, row)
     if (group !== undefined) claim.group = group
-    const checkpoint = checkpoints?.get(claim.id)
-    if (checkpoint !== undefined) claim.checkpoint = checkpoint
+    const noted = notes?.get(claim.id)
+    if (noted !== undefined) note(claim, noted)
     return claim
   })
+}
+
+function note(claim: TextClaim, { bits, checkpoint }: ClaimNotes): void {
+  if (checkpoint !== undefined) claim.checkpoint = checkpoint
+  if (bits & noteBits.join) claim.isJoin = true
+  if (bits & noteBits.member) claim.isMember = true
 }
 
 /** A class for the reason that `listOfOne` gives. */
@@ -92,6 +105,8 @@ class TextClaim implements Claim {
   declare expiresAt?: number
   declare error?: string
   declare checkpoint?: Checkpoint
+  declare isJoin?: true
+  declare isMember?: true
 
   constructor(
     queue: string,

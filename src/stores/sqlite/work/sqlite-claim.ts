@@ -2,24 +2,22 @@
 
 import { groupRules } from '../../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
-import type { Checkpoint } from '../../contract/job-beat.js'
 import { countTaken, DealtRow } from '../../rows/dealt-row.js'
-import { type JobRow, ready, scheduled } from '../../rows/job-row.js'
+import { type JobRow, noteBits, ready, scheduled } from '../../rows/job-row.js'
 import { LeftRow } from '../../rows/left-row.js'
 import { bounded, ordinary } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
-import { toStored } from '../../rows/stored-text.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { waitsAfter } from '../../rules/claim-waits.js'
 import { deal, type ReadyPool } from '../../rules/fair-share.js'
-import { expiredReason, nextFence } from '../../rules/sequence.js'
+import { nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { poolJobs } from '../file/sqlite-schema.js'
 import { jobColumns } from '../rows/sqlite-job.js'
 import { byKind, type QueueRow, type Tie } from '../rows/sqlite-queue.js'
 import type { SqliteQueueState } from '../rows/sqlite-queue-state.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-import { type ClaimedText, claimsText, type PoolGrant, textColumns } from './sqlite-claim-text.js'
+import { type ClaimedText, type ClaimNotes, claimsText, type PoolGrant, textColumns } from './sqlite-claim-text.js'
 import { SqliteCrashes } from './sqlite-crash.js'
 import { SqliteOrderedClaim, type Taking } from './sqlite-ordered-claim.js'
 
@@ -29,7 +27,7 @@ interface Heads {
   readonly claims: string
   readonly taken: number
   readonly retries: number
-  /** Row number and id of each job that may have notes, in JSON. */
+  /** Row number, id and `noted` of each job of which anything is noted, in JSON. */
   readonly noted: string
 }
 
@@ -91,7 +89,7 @@ export class SqliteClaim {
     const heads = (jobs: string) =>
       db.prepare(
         `SELECT ${claimsText} AS claims,
-           count(*) AS taken, total(attempt > 1) AS retries, json_group_array(json_array(rid, id)) FILTER (WHERE noted) AS noted
+           count(*) AS taken, total(attempt > 1) AS retries, json_group_array(json_array(rid, id, noted)) FILTER (WHERE noted) AS noted
          FROM (SELECT rid, ${textColumns}, noted FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
     const takeHeads = (jobs: string) =>
@@ -133,6 +131,7 @@ export class SqliteClaim {
       this.#recover(row, at, crashes)
       this.#promoteDue(row, at)
       expired.push(...this.#expiry.end(row, at.now))
+      this.#transaction.joins.deliver()
       const grant = this.#grant(row, { ...from, limit }, by, at, bytes)
       if (grant !== undefined) {
         granted.push(...grant.granted)
@@ -254,16 +253,16 @@ export class SqliteClaim {
     granted.push({
       ...{ queue: queue.name, fence: queue.last_fence, text: claims },
       ...(group === '' ? {} : { group }),
-      ...(noted === '[]' ? {} : { checkpoints: this.#checkpointsOf(noted) }),
+      ...(noted === '[]' ? {} : { notes: this.#notesOf(noted) }),
     })
     return taken
   }
 
-  #checkpointsOf(noted: string): ReadonlyMap<string, Checkpoint> {
-    const found = new Map<string, Checkpoint>()
-    for (const [rid, id] of JSON.parse(noted) as [number, string][]) {
-      const checkpoint = this.#transaction.checkpoints.checkpointOf(rid)
-      if (checkpoint !== undefined) found.set(id, checkpoint)
+  #notesOf(noted: string): ReadonlyMap<string, ClaimNotes> {
+    const found = new Map<string, ClaimNotes>()
+    for (const [rid, id, bits] of JSON.parse(noted) as [number, string, number][]) {
+      const checkpoint = bits & noteBits.notes ? this.#transaction.checkpoints.checkpointOf(rid) : undefined
+      found.set(id, { bits, checkpoint })
     }
     return found
   }
@@ -322,8 +321,7 @@ class SqliteExpiry {
     due.sort((a, b) => a.expires_at! - b.expires_at! || a.rid - b.rid)
     const ended = due.slice(0, upkeepLimit)
     for (const job of ended) {
-      job.reason = toStored(expiredReason)
-      this.#transaction.jobs.end(queue, job, 'cancelled', now)
+      this.#transaction.jobs.expire(queue, job, now)
     }
     queue.expired += ended.length
     queue.expiring_at = this.#firstAt(queue)

@@ -3,8 +3,8 @@
  * two statements, or three if they are ordered; a single plain one with one.
  */
 
-import type { SettleItem } from '../../contract/settle.js'
-import { running } from '../../rows/job-row.js'
+import type { KeptResult, SettleItem } from '../../contract/settle.js'
+import { noteBits, running } from '../../rows/job-row.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -43,6 +43,8 @@ interface Bunch {
   readonly ids: string[]
   /** The index of each job in the settle. */
   readonly places: number[]
+  /** The results that are only for the joins of the job, by its id. Absent: there are none. */
+  results?: Map<string, KeptResult>
 }
 
 export class SqliteCompletion {
@@ -51,17 +53,22 @@ export class SqliteCompletion {
   readonly #oneGrouped: Statement
   readonly #look: Statement
   readonly #lookOrdered: Statement
+  readonly #lookMembers: Statement
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
     const { db } = transaction
-    const held = (id: string, fence: string) =>
-      `FROM job WHERE qid = ?1 AND id ${id} AND state = 2 AND fence = ${fence} AND remember_ms = 0 AND noted = 0`
+    const held = (id: string, fence: string, noted = 'noted = 0') =>
+      `FROM job WHERE qid = ?1 AND id ${id} AND state = 2 AND fence = ${fence} AND remember_ms = 0 AND ${noted}`
     this.#one = db.prepare(`DELETE ${held('= ?2', '?3')}`)
     this.#oneGrouped = db.prepare(`DELETE ${held('= ?2', '?3')} RETURNING grp`)
-    const together = `SELECT json_group_array(rid) AS rids, count(*) AS found ${held('IN (SELECT value FROM json_each(?2))', '?3')}`
+    const among = 'IN (SELECT value FROM json_each(?2))'
+    const found = 'SELECT json_group_array(rid) AS rids, count(*) AS found'
+    const together = `${found} ${held(among, '?3')}`
     this.#look = db.prepare(together)
     this.#lookOrdered = db.prepare(`${together} AND successor_stamp IS NULL`)
+    const members = `json_group_array(json_array(id, places)) FILTER (WHERE noted = ${noteBits.member}) AS members`
+    this.#lookMembers = db.prepare(`${found}, ${members} ${held(among, '?3', `noted IN (0, ${noteBits.member})`)}`)
   }
 
   /**
@@ -72,8 +79,8 @@ export class SqliteCompletion {
     const ended: (true | undefined)[] = []
     if (items.length < fewestTogether) return ended
     for (const bunch of bunchesOf(items, queues)) {
-      const { queue, fence, ids } = bunch
-      if (ids.length < fewestTogether || !this.#endIds(queue, fence, JSON.stringify(ids), ids.length)) continue
+      const { queue, fence, ids, results } = bunch
+      if (ids.length < fewestTogether || !this.#endIds(queue, fence, JSON.stringify(ids), ids.length, results)) continue
       for (const place of bunch.places) ended[place] = true
     }
     return ended
@@ -85,13 +92,38 @@ export class SqliteCompletion {
   }
 
   /** Changes nothing and returns false if one of the jobs needs more than this. Each is then settled by itself. */
-  #endIds(queue: QueueRow, fence: number, ids: string, count: number): boolean {
+  #endIds(
+    queue: QueueRow,
+    fence: number,
+    ids: string,
+    count: number,
+    results?: ReadonlyMap<string, KeptResult>,
+  ): boolean {
+    if (results !== undefined) return this.#endMembers(queue, fence, ids, count, results)
     const look = queue.kind === 'plain' ? this.#look : this.#lookOrdered
     const { rids, found } = look.get(queue.qid, ids, fence) as { rids: string; found: number }
-    if (found !== count) return false
+    if (found !== count) return queue.membered === 1 && this.#endMembers(queue, fence, ids, count)
     if (queue.kind === 'ordered') this.#transaction.orderedJobs.payloads.dropAll(rids)
     this.#transaction.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
+    return true
+  }
+
+  /** Like `#endIds`, if some of the jobs are members of joins. */
+  #endMembers(
+    queue: QueueRow,
+    fence: number,
+    ids: string,
+    count: number,
+    results?: ReadonlyMap<string, KeptResult>,
+  ): boolean {
+    const looked = this.#lookMembers.get(queue.qid, ids, fence)
+    const { rids, found, members } = looked as { rids: string; found: number; members: string }
+    if (found !== count) return false
+    this.#transaction.jobs.deleteRows(rids, found)
+    this.#ended(queue, found)
+    for (const [id, places] of JSON.parse(members) as [string, string][])
+      this.#transaction.joins.report({ ...results?.get(id), id, places, fate: 'completed' })
     return true
   }
 
@@ -122,6 +154,11 @@ function leavesNothing(item: SettleItem): boolean {
   return item.kind === 'complete' && item.result === undefined && item.hold === undefined
 }
 
+/** As far as the item shows: its job may be no member of a join. */
+function leavesToJoins({ kind }: QueueRow, item: SettleItem): boolean {
+  return item.kind === 'complete' && item.result?.onlyForJoins === true && item.hold === undefined && kind === 'plain'
+}
+
 /** The jobs by claim, from queues in which no job of a group runs: such a job must be counted in its lane. */
 function bunchesOf(items: readonly SettleItem[], queues: readonly QueueRow[]): Iterable<Bunch> {
   const bunches = new Map<string, Bunch>()
@@ -129,7 +166,7 @@ function bunchesOf(items: readonly SettleItem[], queues: readonly QueueRow[]): I
   for (const [place, item] of items.entries()) {
     const queue = queues[place]!
     const { id, fence } = item
-    if (!leavesNothing(item) || queue.grouped_running > 0) continue
+    if (!(leavesNothing(item) || leavesToJoins(queue, item)) || queue.grouped_running > 0) continue
     if (last?.queue !== queue || last.fence !== fence) {
       const key = `${queue.qid} ${fence}`
       last = bunches.get(key) ?? { queue, fence, ids: [], places: [] }
@@ -137,6 +174,10 @@ function bunchesOf(items: readonly SettleItem[], queues: readonly QueueRow[]): I
     }
     last.ids.push(id)
     last.places.push(place)
+    if (item.kind === 'complete' && item.result !== undefined) {
+      last.results ??= new Map()
+      last.results.set(id, item.result)
+    }
   }
   return bunches.values()
 }

@@ -1,8 +1,21 @@
 /** Enqueueing into a SQLite store, into plain and into ordered queues. */
 
 import { randomUUID } from 'node:crypto'
-import type { Enqueued, NewJob } from '../../contract/new-job.js'
-import { completed, groupIn, isHidden, isRemembered, poolOf, ready, scheduled, takenBy } from '../../rows/job-row.js'
+import type { GraphAnswer } from '../../contract/joins.js'
+import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import {
+  completed,
+  groupIn,
+  isHidden,
+  isRemembered,
+  noteBits,
+  poolOf,
+  ready,
+  scheduled,
+  takenBy,
+  waiting,
+} from '../../rows/job-row.js'
+import { placesText } from '../../rows/join-row.js'
 import { payloadDigest } from '../../rows/payload-row.js'
 import { bounded, isBusy, isLimited, positionOf, share } from '../../rows/queue-row.js'
 import { payloadToStored } from '../../rows/stored-text.js'
@@ -20,6 +33,7 @@ export class SqliteEnqueue {
   readonly #insert: Statement
   readonly #insertBare: Statement
   readonly #insertExpiring: Statement
+  readonly #insertJoined: Statement
   readonly #insertAlike: Statement
   readonly #insertMixed: Statement
   readonly #takeBack: Statement
@@ -27,6 +41,8 @@ export class SqliteEnqueue {
   readonly #memory: Statement
   readonly #forget: Statement
   readonly #pushes: SqliteOrderedEnqueue
+  /** The members of the graph that is being added, with the numbers of their rows: their joins may come after them. */
+  #members: (readonly [rid: number, job: NewJob])[] | undefined
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
@@ -40,6 +56,10 @@ export class SqliteEnqueue {
     this.#insertExpiring = insert(
       ', state, rank, codec, meta, grp, pool, expires_at',
       ', ?9, ?10, ?11, ?12, ?13, ?14, ?15',
+    )
+    this.#insertJoined = insert(
+      ', state, rank, codec, meta, grp, pool, expires_at, noted, places',
+      ', ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17',
     )
     // Most jobs are ready and need no further values. Each value that is not bound saves 2 % of an insert.
     this.#insertBare = insert('', '')
@@ -65,6 +85,50 @@ export class SqliteEnqueue {
     return calls.map((call, i) =>
       'rows' in call && call.isRun ? this.#answersToRun(queues[i]!, call, now) : this.#answersOf(queues[i]!, call, now),
     )
+  }
+
+  /** Adds a graph, all of it or nothing: see `Joins.enqueue`. */
+  graph(calls: readonly EnqueueCall[]): GraphAnswer {
+    const { clock, calls: known, joins, queues: rows } = this.#transaction
+    const now = clock.now()
+    const queues = calls.map(({ queue }) => rows.get(queue))
+    const [[first], [queue]] = [calls, queues] as const
+    if (known.answersTo(queue!, first!.callId) !== undefined) return { outcome: 'added' }
+    if (this.#takenAs(queue!, first!.jobs[0]!.id, now) !== undefined) return { outcome: 'duplicate' }
+    for (const [i, call] of calls.entries()) {
+      const refused = this.#refusedOf(queues[i]!, call, now)
+      if (refused !== undefined) return refused
+    }
+    this.#refuseFull(queues, calls)
+    const members: (readonly [rid: number, job: NewJob])[] = []
+    this.#members = members
+    try {
+      for (const [i, { callId, jobs }] of calls.entries())
+        known.remember(queues[i]!, callId, this.#addEach(queues[i]!, jobs, now))
+    } finally {
+      this.#members = undefined
+    }
+    for (const [rid, { memberOf }] of members) joins.enter(rid, memberOf!)
+    return { outcome: 'added' }
+  }
+
+  /** The first job of a call of a graph that cannot be added. */
+  #refusedOf(queue: QueueRow, { jobs, hasNewIds = false }: EnqueueCall, now: number): GraphAnswer | undefined {
+    const refusal = ({ id }: NewJob, as: Exclude<Enqueued, 'added' | 'merged' | 'replaced'>): GraphAnswer => ({
+      outcome: 'refused',
+      refused: { queue: queue.name, id },
+      as,
+    })
+    if (queue.draining) return refusal(jobs[0]!, 'draining')
+    const ids = new Set<string>()
+    let refused: GraphAnswer | undefined
+    for (const job of jobs) {
+      const as = ids.has(job.id) ? 'waiting' : hasNewIds ? undefined : this.#takenAs(queue, job.id, now)
+      const answer = this.#isMemberAlready(job) ? 'duplicate' : as === undefined ? 'added' : answerToTaken(as, job)
+      if (answer !== 'added' && answer !== 'replaced') refused ??= refusal(job, answer as 'duplicate')
+      else if (as !== 'waiting') ids.add(job.id)
+    }
+    return ids.size > this.#roomIn(queue) ? refusal(jobs[0]!, 'full') : refused
   }
 
   #answersOf(queue: QueueRow, call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
@@ -112,7 +176,7 @@ export class SqliteEnqueue {
 
   /** How many more jobs may wait. */
   #roomIn(queue: QueueRow): number {
-    return share(queue, queue.max_pending) - queue.ready - queue.scheduled
+    return share(queue, queue.max_pending) - queue.ready - queue.scheduled - queue.waiting
   }
 
   #addEach(queue: QueueRow, jobs: readonly NewJob[], now: number): Enqueued[] {
@@ -132,7 +196,7 @@ export class SqliteEnqueue {
   #countNew(queue: QueueRow, jobs: readonly NewJob[], now: number): number {
     const added = new Set<string>()
     for (const job of jobs) {
-      if (added.has(job.id)) continue
+      if (added.has(job.id) || this.#isMemberAlready(job)) continue
       const as = this.#takenAs(queue, job.id, now)
       if (as !== 'waiting' && isIn(as === undefined ? 'added' : answerToTaken(as, job))) added.add(job.id)
     }
@@ -177,6 +241,7 @@ export class SqliteEnqueue {
 
   /** The answer, and the ms until the job is due: 0 if it is ready, Infinity if nothing changed. */
   #enqueue(queue: QueueRow, job: NewJob, now: number): [answer: Enqueued, delayMs: number] {
+    if (this.#isMemberAlready(job)) return ['duplicate', Number.POSITIVE_INFINITY]
     const addedMs = this.#add(queue, job, now)
     if (addedMs !== undefined) return ['added', addedMs]
     const before = this.#transaction.jobs.find(queue, job.id)
@@ -204,9 +269,9 @@ export class SqliteEnqueue {
       this.#forgetId(queue, job.id)
     }
     const due = job.runAt ?? now + boundedDelayMs(job, createdAt, now)
-    const state = due > now ? scheduled : ready
+    const state = job.join !== undefined ? waiting : due > now ? scheduled : ready
     // Behind the jobs that are ready already, however long ago this one was due.
-    const stamp = state === ready ? nextStamp(queue.last_stamp, now) : bounded(stampOf(due))
+    const stamp = state === scheduled ? bounded(stampOf(due)) : nextStamp(queue.last_stamp, now)
     // Inserts first, because most ids are new: the index that must be written anyway also finds an existing id.
     if (!this.#insertRow(queue, job, state, stamp, now)) {
       const leftover = this.#transaction.jobs.find(queue, job.id)!
@@ -219,28 +284,54 @@ export class SqliteEnqueue {
     if (state === ready) {
       queue.last_stamp = stamp
       queue.ready += 1
-    } else queue.scheduled += 1
+    } else if (state === scheduled) queue.scheduled += 1
+    else {
+      queue.last_stamp = stamp
+      queue.waiting += 1
+    }
     const grp = groupIn(job)
     if (grp !== null) {
       this.#transaction.lanes.count(queue, { state, suspect: 0, grp }, 1)
       this.#transaction.lanes.refresh(queue, grp)
     }
-    return state === ready ? 0 : due - now
+    if (job.join !== undefined || job.memberOf !== undefined) this.#enterJoins(queue, job, now)
+    // A join that has nobody to wait for has rung.
+    return state === ready ? 0 : state === scheduled ? due - now : Number.POSITIVE_INFINITY
+  }
+
+  #isMemberAlready({ memberOf }: NewJob): boolean {
+    return memberOf !== undefined && this.#transaction.joins.hasMember(memberOf)
+  }
+
+  #enterJoins(queue: QueueRow, job: NewJob, now: number): void {
+    const { rid } = this.#transaction.jobs.find(queue, job.id)!
+    if (job.memberOf !== undefined) {
+      queue.membered = 1
+      if (this.#members === undefined) this.#transaction.joins.enter(rid, job.memberOf)
+      else this.#members.push([rid, job])
+    }
+    if (job.join !== undefined) this.#transaction.joins.begin(queue, rid, job, now)
   }
 
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
     const { id, task, priority, rememberMs, codec, meta, payload } = job
     const [qid, grp, position, stored] = [queue.qid, groupIn(job), positionOf(queue, stamp), payloadToStored(payload)]
-    const expiresAt = expiryOf(job, now)
+    const expiresAt = job.join === undefined ? expiryOf(job, now) : undefined
     const isPlain = state === ready && priority === 0 && codec === undefined && meta === undefined && grp === null
-    if (isPlain && expiresAt === undefined)
+    const isJoined = job.join !== undefined || job.memberOf !== undefined
+    if (isPlain && !isJoined && expiresAt === undefined)
       return this.#insertBare.run(qid, id, task, position, stamp, rememberMs, now, stored).changes === 1
     const [rank, storedMeta] = [0 - priority, meta === undefined ? null : payloadToStored(meta)]
     const more = [state, rank, codec ?? null, storedMeta, grp, poolOf(0, grp)]
     const values = [qid, id, task, position, stamp, rememberMs, now, stored, ...more]
-    if (expiresAt === undefined) return this.#insert.run(...values).changes === 1
-    queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, bounded(expiresAt))
-    return this.#insertExpiring.run(...values, bounded(expiresAt)).changes === 1
+    if (expiresAt === undefined && !isJoined) return this.#insert.run(...values).changes === 1
+    if (expiresAt !== undefined)
+      queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, bounded(expiresAt))
+    const expires = expiresAt === undefined ? null : bounded(expiresAt)
+    if (!isJoined) return this.#insertExpiring.run(...values, expires).changes === 1
+    const noted = (job.join === undefined ? 0 : noteBits.join) | (job.memberOf === undefined ? 0 : noteBits.member)
+    const places = job.memberOf === undefined ? null : placesText(job.memberOf)
+    return this.#insertJoined.run(...values, expires, noted, places).changes === 1
   }
 }
 

@@ -125,15 +125,15 @@ export class SqliteSettings {
   }
 
   #depthIn(row: QueueRow, now: number): QueueDepth {
-    const { name, kind, ready, suspects, scheduled, running, dead, retries, pending } = row
+    const { name, kind, ready, suspects, scheduled, waiting, running, dead, retries, pending } = row
     const { processed, failed, crashed, expired, lost_at } = row
     return {
       queue: name,
       ready,
-      payloads: kind === 'ordered' ? pending : ready + scheduled,
+      payloads: kind === 'ordered' ? pending : ready + scheduled + waiting,
       suspects,
       scheduled,
-      waiting: 0,
+      waiting,
       running,
       dead,
       fresh: ready + scheduled - retries,

@@ -3,7 +3,7 @@
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
 import type { Records } from '../../contract/job-records.js'
 import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
-import { type JobRow, running } from '../../rows/job-row.js'
+import { type JobRow, noteBits, running } from '../../rows/job-row.js'
 import { bounded, isLimited, morgueOf, share } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
 import { storedOrNull } from '../../rows/stored-text.js'
@@ -41,7 +41,7 @@ export class SqliteSettle {
     )
     this.#beat = db.prepare(
       `UPDATE job SET lease_until = max(lease_until, ?), started_at = coalesce(started_at, ?), host = coalesce(?, host), boot = coalesce(?, boot), pidns = coalesce(?, pidns),
-         pid = coalesce(?, pid), ticks = coalesce(?, ticks), progress = coalesce(?, progress), noted = max(noted, ?), updated_at = ?
+         pid = coalesce(?, pid), ticks = coalesce(?, ticks), progress = coalesce(?, progress), noted = noted | ?, updated_at = ?
        WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
     )
     this.#ran = db.prepare(
@@ -133,7 +133,7 @@ export class SqliteSettle {
     switch (becomes) {
       case 'completed':
       case 'cancelled':
-        jobs.end(queue, job, becomes, now)
+        jobs.end(queue, job, becomes, now, how.result)
         break
       case 'kept':
         jobs.keep(queue, job, how.result!, this.#transaction.expected.keptMs(queue, job.id, how.result!.keepMs), now)
@@ -202,7 +202,7 @@ export class SqliteSettle {
       startedMs === undefined ? null : startedAtOf(startedMs, now),
       ...[host, boot, pidns, pid, ticks].map((value) => value ?? null),
       progress === undefined ? null : JSON.stringify(progress),
-      hasNotes ? 1 : 0,
+      hasNotes ? noteBits.notes : 0,
       now,
       ...key,
     ) as Renewed | undefined
