@@ -42,8 +42,25 @@ export type { ThrottleOptions } from './core/queue/throttle-options.js'
 export type { ScheduleOptions } from './core/schedule/schedule-options.js'
 export type { AnyTask } from './core/task/any-task.js'
 export { type Backoff, exponential, polynomial } from './core/task/backoff.js'
-export type { BatchContext, JobContext, OrderedContext, OrderedJob } from './core/task/contexts.js'
-export type { EnqueueOptions, EnqueueOptionsOf, OrderedEnqueueOptions } from './core/task/enqueue-options.js'
+export type { BatchContext, JobContext, JoinContext, OrderedContext, OrderedJob } from './core/task/contexts.js'
+export type {
+  AfterOf,
+  EnqueueOptions,
+  EnqueueOptionsOf,
+  JoinEnqueueOptions,
+  OrderedEnqueueOptions,
+} from './core/task/enqueue-options.js'
+export {
+  type FateCounts,
+  type Joined,
+  type JoinedMany,
+  type JoinSets,
+  type ManyMembers,
+  many,
+  type OneMember,
+  type SetOptions,
+  type Settled,
+} from './core/task/join-sets.js'
 export type {
   BatchRun,
   EndAnswer,
@@ -72,6 +89,9 @@ export {
   defineTask,
   type ExhaustedJob,
   type Handler,
+  type JoinHandler,
+  type JoinTask,
+  type JoinTaskOptions,
   type Task,
   type TaskOptions,
 } from './core/task/task.js'

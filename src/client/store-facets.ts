@@ -2,6 +2,7 @@
 
 import { UnsupportedByStoreError } from '../core/errors.js'
 import type { Morgue, Records } from '../stores/contract/job-records.js'
+import type { Joins } from '../stores/contract/joins.js'
 import type { Schedules, StoredSchedule } from '../stores/contract/schedules.js'
 import type { Store } from '../stores/contract/store.js'
 
@@ -26,6 +27,15 @@ export const withoutSchedules =
 export function schedulesOf({ schedules, traits }: Store): Schedules {
   if (schedules !== undefined) return schedules
   throw new UnsupportedByStoreError(traits.name, 'schedules', withoutSchedules)
+}
+
+export function joinsOf({ joins, traits }: Store): Joins {
+  if (joins !== undefined) return joins
+  throw new UnsupportedByStoreError(
+    traits.name,
+    'jobs that wait for others',
+    'Use another store, such as sqlite: or redis:, or count the ends of the jobs in a database of yours and let the last one enqueue what comes next.',
+  )
 }
 
 /** The number of schedules in one request. */

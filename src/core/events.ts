@@ -67,6 +67,13 @@ export interface EventMap {
    */
   'job.dropped': JobRef
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
+  /** A job that waited for others runs for the first time: all of them have ended as its task needs it. */
+  'join.ready': JobRef
+  /**
+   * A job that waited for others is dead: `join-member-dead`, `join-late`, `join-never-sealed` or
+   * `join-results-too-large`. Each is reported once, by one worker, within some seconds.
+   */
+  'join.failed': JobRef & { readonly reason: string }
   /** The handler has reported its progress. */
   'job.progressed': JobRef & { readonly attempt: number; readonly progress: Progress }
   'job.completed': JobRef & Holding & { readonly attempt: number; readonly runMs: number }
@@ -290,6 +297,8 @@ export class Events {
 const known: Readonly<Record<EventName, true>> = {
   'job.enqueued': true,
   'job.dropped': true,
+  'join.ready': true,
+  'join.failed': true,
   'job.started': true,
   'job.progressed': true,
   'job.completed': true,

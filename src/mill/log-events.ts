@@ -53,6 +53,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     message: `the ${limit === 'throttle' ? 'throttle' : '`maxRunning`'} of queue '${queue}' holds for each group, but jobs of task '${task}' have none: they all share the limit of one group. Give the task a \`group\`, or ${limit === 'throttle' ? "leave out `by: 'group'`" : 'give `maxRunning` a number'}`,
     fields: { task, queue },
   }),
+  'join.failed': (join) => ({
+    level: 'error',
+    message: `join is dead, what it waited for has not ended as it needs: ${join.reason}`,
+    fields: { ...join },
+  }),
   'job.failed': ({ error, ...job }) => ({
     level: 'warn',
     message: `job failed: ${messageOf(error)}`,

@@ -16,6 +16,7 @@ import {
   settledResults,
 } from '../client/jobs/stored-job-handle.js'
 import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
+import { joinsOf } from '../client/store-facets.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
 import { type EventName, Events, type Listener, refuseNoEvent } from '../core/events.js'
 import type { JobHandle } from '../core/job/job.js'
@@ -31,6 +32,7 @@ import { callForms, callOptions, refuseMore } from '../core/values/call-check.js
 import type { Duration } from '../core/values/duration.js'
 import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
+import { joinedMembers } from '../runtime/run/joined-members.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { QueueDepth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
@@ -107,6 +109,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       encode: (value) => packing.encode(value),
       enqueueItem: (item) => client.enqueueItem(item),
       enqueueItems: (items) => client.enqueueItems(items),
+      joined: async (join, sets) => joinedMembers(joinsOf(await connection.opened()), packing, join, sets),
     }
     this.#transactionEnqueue = new TransactionEnqueue(this.#clientParts, () => connection.ready, rulesOf)
   }

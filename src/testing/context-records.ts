@@ -161,6 +161,11 @@ class ChildRecords implements ChildClient {
     return unsentJob(options.queue ?? task.queue, String(options.id ?? child ?? `child-${this.items.length}`))
   }
 
+  /** A test gives it with its context. */
+  async joined(): Promise<never> {
+    throw new InvalidArgumentError('a test context is given the members of its joins: { joined: { … } }.')
+  }
+
   async enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]> {
     return Promise.all(items.map((item) => this.enqueueItem(item)))
   }

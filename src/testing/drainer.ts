@@ -26,6 +26,7 @@ import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
 import { EndHooks } from '../workers/end-hooks.js'
 import { FoundEnds } from '../workers/found-ends.js'
+import { sweepOnce } from '../workers/join-sweeps.js'
 import { ScheduleLead } from '../workers/schedule-loop.js'
 
 /** One attempt at a job of one of these tasks; `task` says which, and so the type of `result`. */
@@ -94,9 +95,11 @@ export class Drainer implements RunReport {
   async drain(queues: readonly string[], limit: number): Promise<RanJob[]> {
     await this.#store.open(settingsOfAll(this.#parts.registry))
     const ran: RanJob[] = []
+    await this.#sweep()
     for (;;) {
       const claims = await this.#claim(queues)
       if (claims.length === 0) {
+        if (await this.#sweep()) continue
         if (await this.#ticks.next(queues)) continue
         return ran
       }
@@ -110,6 +113,17 @@ export class Drainer implements RunReport {
   }
 
   released(): void {}
+
+  /** Ends joins that wait for too long, and what they leave. False if there were none. */
+  async #sweep(): Promise<boolean> {
+    let found = 0
+    for (let more = true; more; ) {
+      const swept = await sweepOnce(this.#store.joins!, worker, this.#parts.events)
+      found += swept.found
+      more = swept.more
+    }
+    return found > 0
+  }
 
   /** The next jobs of the first queue that has any. */
   async #claim(queues: readonly string[]): Promise<Claim[]> {

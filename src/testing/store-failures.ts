@@ -8,6 +8,9 @@ const verbs = ['open', 'enqueue', 'claim', 'settle', 'extend', 'depth', 'wait', 
 /** A call of the store; `'records'` is any look at, or change of, its jobs, throttles and workers. */
 export type StoreVerb = (typeof verbs)[number]
 
+/** The verbs of calls of the facet `joins`. */
+const joinVerbs: Readonly<Record<string, StoreVerb>> = { enqueue: 'enqueue', seal: 'enqueue', sweep: 'claim' }
+
 export class StoreFailures {
   readonly #next = new Map<StoreVerb, Error[]>()
   #outages = 0
@@ -53,6 +56,7 @@ export class StoreFailures {
         const value: unknown = Reflect.get(target, name, target)
         if (typeof value === 'object' && value !== null && /^(?:records|throttles|workers)$/.test(String(name)))
           return this.#guarded(value, () => 'records')
+        if (name === 'joins') return this.#guarded(value as object, (call) => joinVerbs[call] ?? 'records')
         if (typeof value !== 'function') return value
         const verb = verbOf(String(name))
         if (verb === undefined) return value.bind(target)

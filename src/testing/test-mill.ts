@@ -137,11 +137,11 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
 
   /**
    * The waiting jobs of this task, in all queues: first the ready ones in the order in which they will run, then later
-   * ones, the soonest first.
+   * ones, the soonest first, and last those that wait for other jobs.
    */
   async enqueued<T extends AnyTask>(task: T): Promise<WaitingJob<T>[]> {
     const found: WaitingJob<T>[] = []
-    for (const state of ['ready', 'scheduled'] as const)
+    for (const state of ['ready', 'scheduled', 'waiting'] as const)
       for (const name of this.queues.keys()) {
         const { jobs } = this.queue(name as QueueName)
         let cursor: string | undefined

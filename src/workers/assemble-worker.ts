@@ -38,6 +38,7 @@ import { FoundEnds } from './found-ends.js'
 import { Heartbeat, registryBeatMs } from './heartbeat.js'
 import { Adoption } from './isolated/adoption.js'
 import { ProcessPool, type ProcessSource } from './isolated/process-pool.js'
+import { JoinSweeps } from './join-sweeps.js'
 import { Recoverer } from './recoverer.js'
 import { ScheduleLoop } from './schedule-loop.js'
 import type { Slots } from './slots.js'
@@ -127,6 +128,8 @@ export interface WorkerAssembly extends Connection {
   readonly adoption: Adoption | undefined
   /** Ticks schedules, while it leads. */
   readonly schedules: ScheduleLoop | undefined
+  /** Ends joins that wait for too long; undefined if the store has none. */
+  readonly joins: JoinSweeps | undefined
 }
 
 /** Added to the time for which a blocked process may hold claims; more than two missed beats. */
@@ -235,6 +238,7 @@ export function assembleWorker(
         : undefined,
     recoverer: workers && new Recoverer(surroundings, workers, traits.remote, identity, ends, found),
     adoption,
+    joins: store.joins && new JoinSweeps(surroundings, store.joins),
     schedules: store.schedules && new ScheduleLoop(surroundings, store.schedules, parts.restoreSchedules),
   }
 }

@@ -156,6 +156,7 @@ export class Worker implements AsyncDisposable {
     this.#watch.start()
     assembly.recoverer?.start()
     assembly.schedules?.start()
+    assembly.joins?.start()
     this.#parts.events.emit('worker.started', { worker: this.id, queues: this.queues })
     this.#intakeOver = assembly.claimLoop.run().catch((error: unknown) => this.#failWith(error))
   }
@@ -303,7 +304,8 @@ export class Worker implements AsyncDisposable {
   }
 
   async #clearAway(assembly: WorkerAssembly): Promise<void> {
-    const { inFlight, claimLoop, settler, recoverer, adoption, sharing, limits, heartbeat, schedules, store } = assembly
+    const { inFlight, claimLoop, settler, recoverer, adoption, sharing, limits, heartbeat, schedules, joins, store } =
+      assembly
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
         ? boundlessSettleMs
@@ -312,7 +314,7 @@ export class Worker implements AsyncDisposable {
     inFlight.close()
     recoverer?.stop()
     adoption?.stop()
-    const ticksEnded = schedules?.stop()
+    const ticksEnded = Promise.all([schedules?.stop(), joins?.stop()])
     await this.#watch.stop()
     await Promise.race([inFlight.ended(), this.#isGraceOver])
     if (this.#failure === undefined) inFlight.giveUpAll()

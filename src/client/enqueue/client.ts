@@ -29,6 +29,7 @@ import type { EnqueueCall, Enqueued, NewJob } from '../../stores/contract/new-jo
 import type { Store } from '../../stores/contract/store.js'
 import type { Transactions, UserConnection } from '../../stores/contract/transactions.js'
 import { type DraftEnvironment, draftJob, draftJobNow, type JobDraft, nameOf } from './job-draft.js'
+import { JoinEnqueue } from './join-enqueue.js'
 import type { Sender } from './sender.js'
 
 /** The outcome of one job of an `enqueueMany`: its handle, or the error that refused it. */
@@ -51,10 +52,16 @@ export class Client {
   readonly #layers: readonly NonNullable<Middleware['enqueue']>[]
   /** The rules, which are known once the store is open and do not change afterwards. */
   #rules: DraftEnvironment | undefined
+  readonly #joins: JoinEnqueue
 
   constructor(parts: ClientParts) {
     this.#parts = parts
     this.#layers = parts.middleware.flatMap((layer) => layer.enqueue?.bind(layer) ?? [])
+    this.#joins = new JoinEnqueue({
+      ...{ rules: parts.rules, sender: parts.sender },
+      through: (items, send) => this.#through(items, send),
+      accepted: (queue, job, outcome) => this.#accepted(queue, job, outcome),
+    })
   }
 
   /**
@@ -71,8 +78,9 @@ export class Client {
   /** Enqueues an item that is complete already. */
   async enqueueItem(item: EnqueueItem): Promise<JobHandle> {
     refuseNoTask(item.task, 'enqueue()')
+    if (item.task.joins !== undefined) return this.#joins.enqueue(item)
     let result: JobHandle | Error | undefined
-    if (this.#layers.length > 0) [result] = await this.#through([item], false)
+    if (this.#layers.length > 0) [result] = await this.#through([item], (items) => this.#send(items, false))
     else {
       // The path of most jobs: one more promise would cost as much as all the checks.
       this.#rules ??= await this.#parts.rules()
@@ -98,7 +106,7 @@ export class Client {
 
   /** Enqueues items that are complete already. */
   async enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]> {
-    const results = await this.#through(items, true)
+    const results = await this.#through(items, (some) => this.#send(some, true))
     if (results.length < items.length) throw new EnqueueManyError(takenOut, results.map(toldOf))
     if (results.every((result): result is JobHandle => !(result instanceof Error))) return results
     const refused = results.filter((result) => result instanceof Error)
@@ -106,13 +114,16 @@ export class Client {
     throw new EnqueueManyError(message, results.map(toldOf), { cause: refused[0] })
   }
 
-  async #through(items: EnqueueItem[], many: boolean): Promise<(JobHandle | Error)[]> {
-    if (this.#layers.length === 0) return this.#send(items, many)
+  async #through(
+    items: EnqueueItem[],
+    send: (items: readonly EnqueueItem[]) => Promise<(JobHandle | Error)[]>,
+  ): Promise<(JobHandle | Error)[]> {
+    if (this.#layers.length === 0) return send(items)
     let results: (JobHandle | Error)[] = []
     await throughLayers<void>(
       this.#layers.map((layer) => (next) => layer(items, next)),
       async () => {
-        results = await this.#send(items, many)
+        results = await send(items)
         for (const [i, result] of results.entries()) {
           if (result instanceof Error) items[i]!.refusal = result
           else items[i]!.job = result
@@ -148,8 +159,11 @@ export class Client {
     if (answer instanceof Error) return answer
     if (answer === 'full') return new QueueFullError(queue)
     if (answer === 'draining') return new QueueDrainingError(queue)
+    return this.#accepted(queue, job, outcomeOf(answer, queue, job, this.#parts.events))
+  }
+
+  #accepted(queue: string, job: NewJob, outcome: EnqueueOutcome): JobHandle {
     const { events } = this.#parts
-    const outcome = outcomeOf(answer, queue, job, events)
     if (outcome !== 'duplicate') events.counter?.enqueued(queue)
     if (events.has('job.enqueued')) events.emit('job.enqueued', { queue, id: job.id, task: job.task, outcome })
     return this.#parts.handle(queue, job.id, outcome)

@@ -129,10 +129,11 @@ const plainOptions = new Set<string>([
 /** The queue of the job, after every check that needs no input. */
 function checkedPlainQueue(
   task: AnyPlainTask,
-  { options, child, origin }: EnqueueItem,
+  { options, child, origin, graph }: EnqueueItem,
   { registry, traits }: DraftEnvironment,
 ): Queue {
   const parent = origin?.parent
+  if (task.joins !== undefined && graph === undefined) throw waitsForOthers(task, task.joins)
   checkOptions(task, options, plainOptions)
   const { id, priority } = options
   if (id !== undefined && !isJobId(id)) throw wrong(task, `id ${idMistake(id)}`)
@@ -149,6 +150,14 @@ function checkedPlainQueue(
   if (queue.ordered) throw otherTasks(task, queue.name, registry.orderedTask(queue.name)?.name)
   if (id !== undefined && id === parent?.id && queue.name === parent.queue) throw enqueuesItself(task, id)
   return queue
+}
+
+/** A join whose members nobody names would never run. */
+export function waitsForOthers(task: AnyTask, joins: ReadonlyMap<string, unknown>): InvalidJobError {
+  return wrong(
+    task,
+    `it waits for other jobs, whose inputs must be given: after: { ${[...joins.keys()].join(', ')} }. Only mill.enqueue(), ctx.enqueue() and mill.flow() take them; from a schedule, a list of jobs, the command line, an API or a transaction enqueue a task whose handler calls ctx.enqueue().`,
+  )
 }
 
 /** The options that need a store that knows at an enqueue which ids it holds, and their words in a refusal. */
@@ -567,6 +576,6 @@ export function nameOf(task: AnyTask): string {
 }
 
 /** The error that refuses the job. */
-function wrong(task: AnyTask, message: string, options?: ErrorOptions): InvalidJobError {
+export function wrong(task: AnyTask, message: string, options?: ErrorOptions): InvalidJobError {
   return new InvalidJobError(`${nameOf(task)}: ${message}`, options)
 }

@@ -3,8 +3,11 @@
 import { setImmediate as atEndOfTick } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode, StoreUnavailableError } from '../../core/errors.js'
+import type { JobKey } from '../../stores/contract/job-records.js'
+import type { GraphAnswer, StoredJoin } from '../../stores/contract/joins.js'
 import type { EnqueueCall, Enqueued } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
+import { joinsOf } from '../store-facets.js'
 
 /** Calls for one queue that travel together. If another queue is unavailable, they are not held up or left in doubt. */
 interface Load {
@@ -52,6 +55,28 @@ export class Sender {
     load.jobs += call.jobs.length
     const answers = await load.answers
     return answers[at]!
+  }
+
+  /** Throws `UnsupportedByStoreError` if the store has no joins. */
+  async refuseWithoutJoins(): Promise<void> {
+    joinsOf(await this.#connect())
+  }
+
+  /** Sends a graph of jobs, which the store accepts as a whole or not at all. In doubt it is sent again unchanged. */
+  async sendGraph(calls: readonly EnqueueCall[]): Promise<GraphAnswer> {
+    const joins = joinsOf(await this.#connect())
+    return this.#insist((isResent) => joins.enqueue(isResent ? calls.map((call) => ({ ...call, isResent })) : calls))
+  }
+
+  /** The join as it is stored; undefined if it is gone. */
+  async lookAt(join: JobKey): Promise<StoredJoin | undefined> {
+    const joins = joinsOf(await this.#connect())
+    return this.#insist(() => joins.look(join))
+  }
+
+  async seal(join: JobKey, sizes: Readonly<Record<string, number>>): Promise<'ok' | 'gone'> {
+    const joins = joinsOf(await this.#connect())
+    return this.#insist(() => joins.seal(join, sizes))
   }
 
   #loadFor(queue: string, jobs: number): Load {

@@ -11,6 +11,8 @@ const hints: Readonly<Record<string, string>> = {
   expires: 'expiresIn',
   connection: 'store',
   every: 'schedules of the mill',
+  children: 'joins of the task, and after at its enqueue',
+  dependsOn: 'joins of the task, and after at its enqueue',
   handler: 'run',
   jobId: 'id',
   job_id: 'id',
@@ -42,8 +44,9 @@ const places: Readonly<Record<string, readonly string[]>> = {
   'the mill': ['idempotency', 'maxPayloadBytes', 'middleware', 'schedules', 'tasks'],
   'a queue': ['lease', 'maxCrashes', 'maxPending', 'maxRunning', 'retention', 'shards', 'throttle', 'weight'],
   'a task': ['onExhausted', 'retry', 'timeLimit'],
-  'a plain task': ['batch', 'expiresIn', 'isolate', 'shouldRun'],
+  'a plain task': ['batch', 'expiresIn', 'isolate', 'joins', 'shouldRun'],
   'an ordered task': ['batchSize', 'maxPayloads', 'merge', 'score'],
+  'enqueue, for a task with joins': ['after', 'sealWithin', 'within'],
   enqueue: ['atMost', 'delay', 'expiresIn', 'ifWaiting', 'meta', 'priority', 'runAt'],
 }
 

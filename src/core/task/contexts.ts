@@ -11,6 +11,7 @@ import type {
   HandlesOf,
   JobsOf,
 } from './enqueue-options.js'
+import type { Joined, JoinSets } from './join-sets.js'
 import type { HoldOptions, HoldTime } from './outcome.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
@@ -81,6 +82,15 @@ export interface JobContext {
    * it cannot be decoded.
    */
   readonly lastCheckpoint: unknown
+}
+
+/** The second argument of the handler of a join, after the input. */
+export interface JoinContext<Sets extends JoinSets = JoinSets> extends JobContext {
+  /**
+   * What became of the jobs that this one waited for, by the names of its sets. One member: its result, or how it ended
+   * if the set goes on. Many: their counts, and in their order each of them.
+   */
+  readonly joined: Joined<Sets>
 }
 
 /** The second argument of a batch task's handler, after the inputs. */

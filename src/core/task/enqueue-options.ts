@@ -2,7 +2,8 @@
 
 import type { JobMeta } from '../job/job.js'
 import type { Duration } from '../values/duration.js'
-import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
+import type { JoinSets, ManyMembers, MemberTask } from './join-sets.js'
+import type { DefinedTask, HandleOf, TaskInput, types } from './task-definition.js'
 
 /**
  * The options of one job when it is enqueued. `QueueName`: the names of the mill's queues, for options that name one; without
@@ -79,11 +80,68 @@ export type EnqueueOptionsOf<T extends DefinedTask, QueueName extends string = s
   ? OrderedEnqueueOptions
   : EnqueueOptions<QueueName>
 
+/** The sets of a task whose jobs wait for others; `never` for other tasks. */
+type SetsOf<T extends DefinedTask> =
+  NonNullable<T[typeof types]> extends { readonly sets: infer Sets extends JoinSets } ? Sets : never
+
+/**
+ * Whether jobs of the task wait for others. In this form the compiler answers `'none'` for a task that it does not know
+ * yet, so that a function that is generic in its task can pass on what most tasks take.
+ */
+type WaitsOf<T extends DefinedTask> = { of: NonNullable<T[typeof types]> } extends {
+  of: { readonly input: unknown; readonly sets?: undefined }
+}
+  ? 'none'
+  : 'joins'
+
+/** The inputs of the jobs that a join waits for, by the names of its sets. */
+export type AfterOf<Sets extends JoinSets> = {
+  readonly [Name in keyof Sets]: Sets[Name] extends ManyMembers<infer T>
+    ? Iterable<TaskInput<T>> | AsyncIterable<TaskInput<T>>
+    : Sets[Name] extends { readonly task: infer T extends MemberTask }
+      ? TaskInput<T>
+      : Sets[Name] extends MemberTask
+        ? TaskInput<Sets[Name]>
+        : never
+}
+
+/** The bounds of a wait. A set that holds needs one. */
+type WaitBounds<Sets extends JoinSets> = SealBound &
+  ('hold' extends OnDeadIn<Sets[keyof Sets]>
+    ? { readonly within: Duration }
+    : { readonly within?: Duration | undefined })
+
+type OnDeadIn<Set> =
+  Set extends ManyMembers<MemberTask, infer Dead> ? Dead : Set extends { readonly onDead: infer Dead } ? Dead : never
+
+interface SealBound {
+  /**
+   * How long its members may take to be added, if they are more than fit into one step. If its producer dies meanwhile,
+   * the join is then dead as `join-never-sealed`. Default `'1h'`.
+   */
+  readonly sealWithin?: Duration | undefined
+}
+
+/** The enqueue options of a job that waits for others. */
+export type JoinEnqueueOptions<Sets extends JoinSets, QueueName extends string = string> = Omit<
+  EnqueueOptions<QueueName>,
+  'ifWaiting' | 'atMost'
+> & {
+  /**
+   * The inputs of the jobs that this one waits for, by the names of its task's `joins`: one input, or for many a list
+   * or an async iterable of inputs. They are enqueued with it. `within` bounds the wait: a job that still waits then is
+   * dead as `join-late`. Default: no bound.
+   */
+  readonly after: AfterOf<Sets>
+} & WaitBounds<Sets>
+
 /** The arguments of `enqueue` after the task; optional for a task without input. `More`: further options. */
 export type EnqueueArguments<T extends DefinedTask, QueueName extends string = string, More = unknown> =
-  undefined extends TaskInput<T>
-    ? [input?: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName> & More]
-    : [input: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName> & More]
+  WaitsOf<T> extends 'joins'
+    ? [input: TaskInput<T>, options: JoinEnqueueOptions<SetsOf<T>, QueueName> & More]
+    : undefined extends TaskInput<T>
+      ? [input?: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName> & More]
+      : [input: TaskInput<T>, options?: EnqueueOptionsOf<T, QueueName> & More]
 
 /** Jobs of these tasks in their order, each as the arguments of its `enqueue`. `More`: further options. */
 export type JobsOf<Tasks extends readonly DefinedTask[], QueueName extends string = string, More = unknown> = {
@@ -114,4 +172,7 @@ export interface BatchChildOptions extends ChildOptions {
 /**
  * The enqueue options of some task, as middleware sees them. The kind of the task decides which of them are refused.
  */
-export interface AnyEnqueueOptions extends Omit<EnqueueOptions<string>, 'id'>, OrderedEnqueueOptions {}
+export interface AnyEnqueueOptions extends Omit<EnqueueOptions<string>, 'id'>, OrderedEnqueueOptions {
+  readonly within?: Duration | undefined
+  readonly sealWithin?: Duration | undefined
+}

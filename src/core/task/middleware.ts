@@ -45,6 +45,21 @@ export interface EnqueueItem {
    * @internal
    */
   readonly isDone?: boolean
+  /**
+   * For a job of a graph: what it waits for, and who waits for it.
+   * @internal
+   */
+  readonly graph?: GraphPlace
+}
+
+/** The place of a job in a graph of jobs that wait for others. */
+interface GraphPlace {
+  /** Its id, which the joins know. */
+  readonly id: string
+  /** Its queue, which the joins know. */
+  readonly queue: string
+  /** The name of its set and its number there, for messages; absent for a join, or a job of a flow. */
+  readonly as?: string
 }
 
 /**

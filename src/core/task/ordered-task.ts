@@ -104,6 +104,7 @@ export interface OrderedTask<
   QueueName extends string = string,
 > extends TaskHeader<Name, Input, Output, undefined, QueueName> {
   readonly kind: 'ordered'
+  readonly joins: undefined
   readonly id: ((input: Input) => string | number) | undefined
   readonly score: ((input: Input) => number) | undefined
   readonly group: ((id: string) => string | number) | undefined
@@ -169,6 +170,7 @@ export function defineOrderedTask<Name extends string, Input, Output, QueueName 
   }
   const definition = {
     kind: 'ordered',
+    joins: undefined,
     ...rest,
     queue,
     timeLimitMs: timeLimit,

@@ -6,7 +6,8 @@ import type { RunningJob } from '../job/job.js'
 import { type Duration, furthestMs } from '../values/duration.js'
 import { byteSize, callable, duration, exactly, whole } from '../values/option-check.js'
 import { exponential } from './backoff.js'
-import type { BatchContext, JobContext } from './contexts.js'
+import type { BatchContext, JobContext, JoinContext } from './contexts.js'
+import { type JoinSets, joinsOption, type MemberSet } from './join-sets.js'
 import type { OutcomeValue } from './outcome.js'
 import type { Schema } from './schema.js'
 import {
@@ -18,6 +19,7 @@ import {
   refuseTask,
   retryOptions,
   type TaskHeader,
+  type types,
   withHandler,
 } from './task-definition.js'
 
@@ -108,6 +110,8 @@ export interface Task<
   readonly kind: 'plain'
   /** Undefined: its handler gets one job at a time. */
   readonly batch: undefined
+  /** Undefined: its jobs wait for no others. */
+  readonly joins: undefined
   /** Undefined: its jobs run in the worker. */
   readonly isolation: Isolation | undefined
   readonly group: ((input: Input) => string | number) | undefined
@@ -183,6 +187,7 @@ export interface BatchTask<
 > extends TaskHeader<Name, Input, Output, Result, QueueName>,
     Pick<Task<Name, Input, Output>, 'kind' | 'group' | 'expiresInMs' | 'idempotencyMs' | 'shouldRun' | 'onExhausted'> {
   readonly batch: Batch
+  readonly joins: undefined
   readonly isolation: undefined
   /** The handler; undefined if only producers know this task. */
   readonly run: BatchHandler<Output, unknown> | undefined
@@ -194,9 +199,74 @@ export interface BatchTask<
   returns<Returned>(): BatchTask<Name, Input, Output, Returned, QueueName>
 }
 
-/** Some task that runs each of its jobs by itself. */
+/** The function that does the work of a join, once its members have ended. */
+export type JoinHandler<Output, Return, Sets extends JoinSets> = (input: Output, ctx: JoinContext<Sets>) => Return
+
+/** Options of a task whose jobs wait for others. */
+export interface JoinTaskOptions<
+  Name extends string,
+  Input,
+  Output,
+  Return,
+  Sets extends JoinSets,
+  QueueName extends string = string,
+> extends Omit<TaskOptions<Name, Input, Output, never, QueueName>, 'run'> {
+  /**
+   * The jobs that a job of this task waits for, by a name each: a task is exactly one of its jobs, `many(task)` any
+   * number. Whoever enqueues it gives their inputs by these names as `after`. The job is ready once all have ended, and
+   * its handler finds their results in `ctx.joined`.
+   *
+   * @example
+   * export const report = defineTask({
+   *   name: 'report',
+   *   joins: { page: crawl, mails: many(sendEmail) },
+   *   async run(input: { month: string }, ctx) {
+   *     for await (const { sentTo } of ctx.joined.mails) console.log(input.month, sentTo)
+   *   },
+   * })
+   * await mill.enqueue(report, { month: '2026-11' }, {
+   *   after: { page: { url: 'https://example.com' }, mails: [{ to: 'ada@example.com' }] },
+   *   within: '2d',
+   * })
+   */
+  readonly joins: Sets
+  /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
+  readonly run?: JoinHandler<Output, Return, Sets> | undefined
+}
+
+/** A defined task whose jobs wait for others: joins. `Sets`: those others. */
+export interface JoinTask<
+  Name extends string = string,
+  Input = unknown,
+  Output = unknown,
+  Result = unknown,
+  Sets extends JoinSets = JoinSets,
+  QueueName extends string = string,
+> extends TaskHeader<Name, Input, Output, Result, QueueName>,
+    Pick<
+      Task<Name, Input, Output>,
+      'kind' | 'batch' | 'isolation' | 'group' | 'expiresInMs' | 'idempotencyMs' | 'shouldRun' | 'onExhausted'
+    > {
+  /** Its sets by their names. */
+  readonly joins: ReadonlyMap<string, MemberSet>
+  /** Carries the types; absent at run time. */
+  readonly [types]?: { input: Input; output: Output; result: Result; sets: Sets }
+  /** The handler; undefined if only producers know this task. */
+  readonly run: JoinHandler<Output, unknown, Sets> | undefined
+  /** Like `handle` of other tasks. */
+  handle<Return extends Returnable<Result>>(
+    run: JoinHandler<Output, Return, Sets>,
+  ): JoinTask<Name, Input, Output, unknown extends Result ? ResultOf<Return> : Result, Sets, QueueName>
+  /** Like `returns` of other tasks. */
+  returns<Returned>(): JoinTask<Name, Input, Output, Returned, Sets, QueueName>
+}
+
+/** Some task whose jobs wait for others. */
 // biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
-export type AnySingleTask = Task<string, any, any, any>
+type AnyJoinTask = JoinTask<string, any, any, any, any>
+/** Some task that runs each of its jobs by itself. */
+// biome-ignore lint/suspicious/noExplicitAny: as above
+export type AnySingleTask = Task<string, any, any, any> | AnyJoinTask
 /** Some batch task. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
 export type AnyBatchTask = BatchTask<string, any, any, any>
@@ -273,6 +343,7 @@ const optionsSchema = exactly({
   ...headerOptions,
   ...isolationOptions,
   batch: v.optional(batchSchema),
+  joins: v.optional(joinsOption),
   timeLimit: v.optional(boundlessTime, '60s'),
   run: v.optional(callable<Handler<unknown, unknown>>()),
   retry: retryOptions(),
@@ -314,6 +385,31 @@ export function defineTask<
  * the code that runs them.
  *
  * @example
+ * export const summary = defineTask({
+ *   name: 'summary',
+ *   joins: { mails: many(sendEmail) },
+ *   async run(input: { list: string }, ctx) {
+ *     return { list: input.list, sent: ctx.joined.mails.counts.completed }
+ *   },
+ * })
+ */
+export function defineTask<
+  const Name extends string,
+  const Sets extends JoinSets,
+  Output = unknown,
+  Input = Output,
+  Return = unknown,
+  const QueueName extends string = 'default',
+>(
+  options: JoinTaskOptions<Name, Input, Output, Return, Sets, QueueName>,
+): JoinTask<Name, Input, Output, ResultOf<Return>, Sets, QueueName>
+/**
+ * Defines a task. Throws `ConfigError` that lists everything wrong with the options.
+ *
+ * The value is both the definition and a typed client: export it, and import it in the code that enqueues jobs and in
+ * the code that runs them.
+ *
+ * @example
  * export const sendEmail = defineTask({
  *   name: 'send-email',
  *   retry: { max: 4 },
@@ -335,14 +431,19 @@ export function defineTask(options: object): AnyPlainTask {
   const mistakes = isolationMistakes(given, given.timeLimit)
   if (given.batch !== undefined && given.isolate !== undefined)
     mistakes.push({ path: 'batch', message: "cannot be together with isolate: 'process', which runs one job in each" })
+  if (given.batch !== undefined && given.joins !== undefined)
+    mistakes.push({
+      path: 'joins',
+      message: 'cannot be together with batch, whose jobs run together: leave one of them out',
+    })
   refuseTask(what, given.name, mistakes)
   const { name, queue = 'default', input, run, retry, timeLimit, slowAfter, aliases } = given
-  const { group, shouldRun, onExhausted, batch, expiresIn, idempotency } = given
+  const { group, shouldRun, onExhausted, batch, joins, expiresIn, idempotency } = given
   const isolation = isolationOf(given, timeLimit)
   const { max = isolation === undefined ? 4 : 0, backoff = exponential(), when } = retry
   const definition = {
     kind: 'plain',
-    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation, batch },
+    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation, batch, joins },
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,
     expiresInMs: expiresIn,

@@ -22,7 +22,7 @@ export function isTaskName(value: unknown): value is string {
 
 export const jobIdForm = '1 to 256 bytes of valid UTF-8 text without NUL'
 
-const mostIdBytes = 256
+export const mostIdBytes = 256
 
 /** Ids are keys in every store and travel in URLs; 256 bytes fit the index of each. */
 export function isJobId(value: unknown): value is string {

@@ -9,17 +9,20 @@ import type { JobHandle, JobMeta } from '../../core/job/job.js'
 import { type JobOrigin, lifeIn } from '../../core/job/job-origin.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, ChildOptions } from '../../core/task/enqueue-options.js'
+import type { Joined, JoinSets, MemberSet } from '../../core/task/join-sets.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { Payload } from '../../core/values/codec.js'
 import { digestId, idMistake, orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 
-/** Enqueues jobs for handlers. */
+/** What handlers ask of the store: jobs to be enqueued, and the members of joins. */
 export interface ChildClient {
   /** Encodes a value with the codec. Throws `CodecError`. */
   encode(value: unknown): Payload
   enqueueItem(item: EnqueueItem): Promise<JobHandle>
   enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]>
+  /** What became of the members of a join. Throws the errors of `joinedMembers`. */
+  joined(join: Claim, sets: ReadonlyMap<string, MemberSet>): Promise<Joined<JoinSets>>
 }
 
 export class ChildCalls {

@@ -4,7 +4,7 @@
  * `batch-execution.ts`.
  */
 
-import { CodecError, InvalidArgumentError } from '../../core/errors.js'
+import { CodecError, InvalidArgumentError, InvalidJobError } from '../../core/errors.js'
 import type { JobMeta, Progress, RunningJob } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import type { FieldWriter } from '../../core/job/job-fields.js'
@@ -14,6 +14,7 @@ import type { Span } from '../../core/queue/throttle.js'
 import { type AnyTask, isNameOf } from '../../core/task/any-task.js'
 import type { JobContext } from '../../core/task/contexts.js'
 import type { ChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
+import type { Joined, JoinSets, MemberSet } from '../../core/task/join-sets.js'
 import { itemsOf, type ManyArguments, type TaskRun } from '../../core/task/middleware.js'
 import { type HoldOptions, type HoldTime, holdTimeMs } from '../../core/task/outcome.js'
 import type { AnySingleTask } from '../../core/task/task.js'
@@ -184,6 +185,8 @@ export class JobExecution extends Execution implements JobContext, Noting {
   unsentProgress: Progress | undefined
   unsentLog = ''
   kept: Noting['kept']
+  /** Of a join, once it is loaded. Declared only: other jobs have no such field. */
+  declare joined?: Joined<JoinSets>
   readonly #meta: JobMeta
   #fields: FieldWriter | undefined
   readonly #notes: JobUpdates
@@ -222,6 +225,16 @@ export class JobExecution extends Execution implements JobContext, Noting {
   get job(): RunningJob {
     this.#job ??= runningJob(this.claim, this.task, this.#meta)
     return this.#job
+  }
+
+  /** For a task with joins, before its handler is called. Throws the errors of `joinedMembers`. */
+  async loadJoined(sets: ReadonlyMap<string, MemberSet>): Promise<void> {
+    const { claim } = this
+    if (claim.isJoin !== true)
+      throw new InvalidJobError(
+        `job '${claim.id}' was enqueued without jobs to wait for, and its task now has \`joins\`: its handler would miss them. Give the new task another name, and keep the old one until its jobs have run.`,
+      )
+    this.joined = await this.#client!.joined(claim, sets)
   }
 
   async enqueue<T extends DefinedTask>(

@@ -4,6 +4,7 @@
 
 import { hasCode } from '../../core/errors.js'
 import type { WorkerSurroundings } from '../../core/surroundings.js'
+import type { MemberSet } from '../../core/task/join-sets.js'
 import { type Middleware, type TaskRun, throughLayers } from '../../core/task/middleware.js'
 import { type Schema, validated } from '../../core/task/schema.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
@@ -11,7 +12,7 @@ import type { Claim } from '../../stores/contract/claim.js'
 import { BatchExecution, BatchedJob, ManyExecution } from './batch-execution.js'
 import { badPayload, checkedInputs } from './claim-decoder.js'
 import { type Execution, type JobExecution, type Leased, runOf } from './execution.js'
-import { emitStarted, hookFailed } from './run-events.js'
+import { emitStarted, hookFailed, refOf } from './run-events.js'
 import { TimeLimits } from './time-limits.js'
 import {
   cancelledWhileRunning,
@@ -84,7 +85,7 @@ export class Executor {
     const { task } = execution
     let verdict: Verdict
     try {
-      const isChecked = task.input !== undefined || task.shouldRun !== undefined
+      const isChecked = task.input !== undefined || task.shouldRun !== undefined || task.joins !== undefined
       const refusal = isChecked ? await this.#refusal(execution) : undefined
       verdict = refusal ?? verdictOnReturn(await this.#call(execution))
     } catch (error) {
@@ -134,8 +135,24 @@ export class Executor {
   async #refusal(execution: JobExecution): Promise<Verdict | undefined> {
     const { task } = execution
     const misfit = task.input === undefined ? undefined : await checkInput(task.input, execution)
-    if (misfit !== undefined || task.shouldRun === undefined) return misfit
-    return (await task.shouldRun(execution.input, execution.job)) ? undefined : this.#postponed(task, execution.claim)
+    if (misfit !== undefined) return misfit
+    if (task.shouldRun !== undefined && !(await task.shouldRun(execution.input, execution.job)))
+      return this.#postponed(task, execution.claim)
+    return task.joins === undefined ? undefined : this.#load(execution, task.joins)
+  }
+
+  /** Reads what became of the members of a join. While the store is away the job goes back, uncounted. */
+  async #load(execution: JobExecution, sets: ReadonlyMap<string, MemberSet>): Promise<Verdict | undefined> {
+    const { claim } = execution
+    const { events } = this.#surroundings
+    if (claim.attempt === 1 && events.has('join.ready')) events.emit('join.ready', refOf(claim))
+    try {
+      await execution.loadJoined(sets)
+      return undefined
+    } catch (error) {
+      if (!hasCode(error, 'store-unavailable')) throw error
+      return { kind: 'release', delayMs: leastPostponementMs, reason: 'store-unavailable', error: error.message }
+    }
   }
 
   #call(ctx: Execution): unknown {

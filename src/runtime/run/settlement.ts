@@ -14,7 +14,7 @@ import { payloadBytes } from '../../core/values/codec.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { answersIn } from '../../stores/contract/damage.js'
 import type { EndedRun, JobProcess } from '../../stores/contract/job-beat.js'
-import type { ExtendItem, Hold, SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
+import type { ExtendItem, Hold, KeptResult, SettleAnswer, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { isFatal } from '../outage.js'
 import type { Execution } from './execution.js'
@@ -161,17 +161,25 @@ function keptResult(
   results: Queue['results'],
   rules: SettlementRules,
 ): (SettleItem & { kind: 'complete' })['result'] {
-  if (results === 'none') return undefined
+  // A join keeps a copy of the results of its members, whatever becomes of their records.
+  if (results === 'none')
+    return claim.isMember === true && result !== undefined
+      ? { ...packedResult(claim, result, rules), onlyForJoins: true }
+      : undefined
   const keepMs = results.ageMs === undefined ? {} : { keepMs: results.ageMs }
   if (result === undefined) return results.ends && claim.payloads === undefined ? keepMs : undefined
+  return { ...packedResult(claim, result, rules), ...keepMs }
+}
+
+function packedResult(claim: Claim, result: unknown, rules: SettlementRules): Pick<KeptResult, 'payload' | 'codec'> {
   try {
     const packed = rules.packing.pack(result, 'result', claim)
     const bytes = payloadBytes(packed.payload)
     if (bytes > rules.maxResultBytes) throw new PayloadTooLargeError('the result', bytes, rules.maxResultBytes)
-    return { ...packed, ...keepMs }
+    return packed
   } catch (error) {
     rules.resultDropped(claim, error)
-    return { ...unkeptResult(error), ...keepMs }
+    return unkeptResult(error)
   }
 }
 

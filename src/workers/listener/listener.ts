@@ -244,7 +244,8 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
       const sentAt = clock.mono()
       const [answer] = await store.extend([{ ...key, leaseMs: queue.leaseMs }])
       if (answer === 'lost') throw lost
-      const claim: Claim = { ...job, fence: key.fence }
+      const isMember = job.memberOf !== undefined
+      const claim: Claim = { ...job, fence: key.fence, ...(isMember && { isMember }) }
       let unreadable: unknown
       const [execution] = decoder.of([claim], (_, verdict) => {
         unreadable = 'error' in verdict ? verdict.error : undefined

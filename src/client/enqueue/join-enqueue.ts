@@ -1,0 +1,387 @@
+/**
+ * The enqueue of a join: a job with the jobs that it waits for, its members. If they are few, all are stored in one
+ * step. Otherwise the join is stored open, its members follow in calls, and then it is sealed by their numbers.
+ */
+
+import { createHash } from 'node:crypto'
+import { isMillraceError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
+import type { JobHandle } from '../../core/job/job.js'
+import { describe } from '../../core/messages/describe.js'
+import type { AnyTask } from '../../core/task/any-task.js'
+import type { MemberSet } from '../../core/task/join-sets.js'
+import type { EnqueueItem } from '../../core/task/middleware.js'
+import { durationForm, furthestMs, parseDuration } from '../../core/values/duration.js'
+import { digestId, mostIdBytes } from '../../core/values/ids.js'
+import type { EnqueueCall } from '../../stores/contract/new-job.js'
+import type { NewJoin, NewSet } from '../../stores/contract/new-join.js'
+import { memberId } from '../../stores/rules/join-rules.js'
+import { type GraphDraft, GraphEnqueue, type GraphJob, type GraphParts, mostInGraph } from './graph-enqueue.js'
+import { type DraftEnvironment, waitsForOthers, wrong } from './job-draft.js'
+
+/** The most bytes of inputs that are stored in one step. */
+const mostGraphBytes = 8 * 1_048_576
+/** The most bytes of one call: the limit of stores for one message. */
+const mostCallBytes = 1_048_576
+/** The most members of a set. */
+const mostMembers = 1_000_000
+/** How long its members may take to be added, unless its enqueue says otherwise. */
+const defaultSealMs = 3_600_000
+/** Room in an id for the number of a member. */
+const numberBytes = 8
+
+/** A set whose members are being added, and what is known of it. */
+interface FillingSet {
+  readonly set: NewSet
+  readonly inputs: MemberInputs
+  /** The number of the next member. */
+  from: number
+}
+
+export class JoinEnqueue {
+  readonly #parts: GraphParts
+  readonly #graphs: GraphEnqueue
+
+  constructor(parts: GraphParts) {
+    this.#parts = parts
+    this.#graphs = new GraphEnqueue(parts)
+  }
+
+  /**
+   * Enqueues a job that waits for others, as the item's `after` has them. Throws the errors of an enqueue. An input that
+   * does not fit is named by its set and number: of at most 1,000 jobs nothing is stored then; of more, the members
+   * before it are, and the join waits open.
+   */
+  async enqueue(given: EnqueueItem): Promise<JobHandle> {
+    const { options, after, bounds } = askedOf(given)
+    await this.#parts.sender.refuseWithoutJoins()
+    const rules = await this.#parts.rules()
+    const item = { ...given, options }
+    const { task, child } = item
+    const ownId = typeof options.id === 'string' ? options.id : undefined
+    const id = ownId ?? child ?? rules.newId()
+    const queue = options.queue ?? task.queue
+    const sets = [...after.values()].map(({ set }) => newSet(set, id, ownId === undefined ? '' : lifeOf(rules)))
+    const join: NewJoin = {
+      sets,
+      ...bounds,
+      ...([...after.values()].some(({ set }) => set.cancelRest) && { cancelsRest: true as const }),
+    }
+    const home: GraphJob = {
+      item: { ...item, child: id, graph: { id, queue } },
+      join,
+      isIdOurs: ownId === undefined && child === undefined,
+    }
+    const filling = sets.map((set): FillingSet => ({ set, inputs: after.get(set.name)!, from: 0 }))
+    try {
+      return await this.#enqueued(home, filling, rules)
+    } finally {
+      for (const { inputs } of filling) await inputs.close()
+    }
+  }
+
+  async #enqueued(home: GraphJob, filling: readonly FillingSet[], rules: DraftEnvironment): Promise<JobHandle> {
+    const { item } = home
+    if (item.isDone) return (await this.#graphs.drafted([home], rules, async () => 'duplicate'))[0]!
+    const isWhole = await areFew(filling)
+    const first = filling.flatMap((one) =>
+      isWhole || !one.set.isMany ? membersOf(home, one, one.inputs.take(mostInGraph)) : [],
+    )
+    const [handle] = await this.#graphs.drafted([home, ...first], rules, async (drafts) => {
+      const bytes = drafts.reduce((sum, draft) => sum + draft.bytes, 0)
+      if (isWhole && bytes <= mostGraphBytes)
+        return this.#graphs.sent(
+          sized(drafts, filling, () => true),
+          rules,
+        )
+      // What is one member goes with the join in any case.
+      const isFirst = ({ job }: GraphDraft, i: number) =>
+        i === 0 || job.memberOf!.some(({ set }) => isOne(set, filling))
+      const outcome = await this.#graphs.sent(
+        sized(drafts.filter(isFirst), filling, ({ isMany }) => !isMany),
+        rules,
+      )
+      if (outcome === 'added' && isWhole) {
+        await this.#sendInOrder(
+          drafts.filter((draft, i) => !isFirst(draft, i)),
+          rules,
+        )
+        await this.#seal(home, filling)
+      }
+      return outcome
+    })
+    const isAdded = handle!.outcome === 'added'
+    if (isAdded && isWhole) return handle!
+    const open = isAdded ? filling.filter(({ set }) => set.isMany) : await this.#leftOpen(home, filling)
+    if (open.length > 0) await this.#fill(home, open, rules)
+    return handle!
+  }
+
+  /** The sets of a join that was there before, as far as its producer did not come to their ends. */
+  async #leftOpen({ item: { graph } }: GraphJob, filling: readonly FillingSet[]): Promise<FillingSet[]> {
+    const stored = await this.#parts.sender.lookAt(graph)
+    return (stored?.sets ?? []).flatMap(({ size, added, ...set }) => {
+      const one = filling.find((each) => each.set.name === set.name)
+      return size !== undefined || one === undefined ? [] : [{ set, inputs: one.inputs.again(), from: added }]
+    })
+  }
+
+  async #fill(home: GraphJob, open: readonly FillingSet[], rules: DraftEnvironment): Promise<void> {
+    try {
+      for (const one of open) {
+        await one.inputs.skip(one.from)
+        for (;;) {
+          await one.inputs.read(rules.traits.maxBatch)
+          const inputs = one.inputs.take(rules.traits.maxBatch)
+          if (inputs.length === 0) break
+          if (one.from + inputs.length > mostMembers)
+            throw wrong(home.item.task, `set '${one.set.name}' has more than ${mostMembers} members, the most of one.`)
+          const jobs = membersOf(home, one, inputs)
+          await this.#graphs.drafted(jobs, rules, async (drafts) => {
+            await this.#sendInOrder(drafts, rules)
+            return 'added'
+          })
+        }
+      }
+      await this.#seal(home, open)
+    } catch (error) {
+      throw isMillraceError(error) ? leftOpen(error, open) : error
+    }
+  }
+
+  /** One call after the other: the store takes the members of a set in the order of their numbers. */
+  async #sendInOrder(drafts: readonly GraphDraft[], { traits, newId }: DraftEnvironment): Promise<void> {
+    for (let at = 0; at < drafts.length; ) {
+      const { queue } = drafts[at]!
+      const some: GraphDraft[] = []
+      let bytes = 0
+      for (; at < drafts.length && some.length < traits.maxBatch; at += 1) {
+        const draft = drafts[at]!
+        bytes += draft.bytes
+        if (draft.queue !== queue || (some.length > 0 && bytes > mostCallBytes)) break
+        some.push(draft)
+      }
+      const call: EnqueueCall = { callId: newId(), queue, jobs: some.map(({ job }) => job) }
+      const answers = await this.#parts.sender.send(call)
+      if (answers.includes('full')) throw new QueueFullError(queue)
+      if (answers.includes('draining')) throw new QueueDrainingError(queue)
+    }
+  }
+
+  async #seal({ item: { graph } }: GraphJob, filled: readonly FillingSet[]): Promise<void> {
+    const sizes = filled.map(({ set, from }) => [set.name, from])
+    // A member may have ended it meanwhile, or an operator.
+    await this.#parts.sender.seal(graph, Object.fromEntries(sizes))
+  }
+}
+
+interface Asked {
+  /** The options of the job itself. */
+  readonly options: EnqueueItem['options']
+  /** By name of the set. */
+  readonly after: ReadonlyMap<string, MemberInputs>
+  readonly bounds: Pick<NewJoin, 'withinMs' | 'sealWithinMs'>
+}
+
+/** What a join was asked for with. Throws `InvalidJobError`. */
+function askedOf({ task, options: given }: EnqueueItem): Asked {
+  const joins = task.joins!
+  if (typeof given !== 'object' || given === null)
+    throw wrong(task, `options must be an object; got ${describe(given)}.`)
+  const { after, within, sealWithin, ...options } = given as EnqueueItem['options'] & { readonly after?: unknown }
+  if (after === undefined) throw waitsForOthers(task, joins)
+  if (typeof after !== 'object' || after === null || Array.isArray(after))
+    throw wrong(
+      task,
+      `after must be an object with the inputs of ${[...joins.keys()].join(', ')}; got ${describe(after)}.`,
+    )
+  refuseOtherSets(task, joins, after)
+  const inputs = new Map<string, MemberInputs>()
+  for (const [name, set] of joins) inputs.set(name, inputsOf(task, set, (after as Record<string, unknown>)[name]))
+  return { options, after: inputs, bounds: waitBounds(task, { within, sealWithin }) }
+}
+
+/** Refuses sets that the task does not have, and those that are missing. */
+function refuseOtherSets(task: AnyTask, joins: ReadonlyMap<string, MemberSet>, after: object): void {
+  const known = [...joins.keys()].join(', ')
+  for (const name of Object.keys(after))
+    if (!joins.has(name)) throw wrong(task, `after.${name} is no set of its joins, which are ${known}.`)
+  for (const name of joins.keys())
+    if (!Object.hasOwn(after, name))
+      throw wrong(task, `after.${name} is missing: give what its set waits for. Its joins are ${known}.`)
+}
+
+/** How long it waits, and for how long its members may be added. Throws `InvalidJobError`. */
+function waitBounds(
+  task: AnyTask,
+  { within, sealWithin }: Pick<EnqueueItem['options'], 'within' | 'sealWithin'>,
+): Asked['bounds'] {
+  const withinMs = boundOf(task, 'within', within)
+  const holding = [...task.joins!.values()].find(({ onDead }) => onDead === 'hold')
+  if (withinMs === undefined && holding !== undefined)
+    throw wrong(
+      task,
+      `set '${holding.name}' holds, so a dead member that nobody revives would make it wait for ever: give \`within\`, the longest that it waits.`,
+    )
+  return {
+    ...(withinMs !== undefined && { withinMs }),
+    sealWithinMs: boundOf(task, 'sealWithin', sealWithin) ?? defaultSealMs,
+  }
+}
+
+function boundOf(task: AnyTask, name: string, given: unknown): number | undefined {
+  if (given === undefined) return undefined
+  const ms = parseDuration(given)
+  if (ms === undefined || ms === 0)
+    throw wrong(task, `${name} must be ${durationForm}, above 0; got ${describe(given)}.`)
+  if (ms > furthestMs) throw wrong(task, `${name} of ${ms} ms is longer than ${furthestMs} ms, the longest possible.`)
+  return ms
+}
+
+function inputsOf(task: AnyTask, set: MemberSet, given: unknown): MemberInputs {
+  if ((set.task as AnyTask).joins !== undefined)
+    throw wrong(
+      task,
+      `set '${set.name}' is of task '${set.task.name}', which waits for jobs itself: enqueue all of them by mill.flow().`,
+    )
+  if (!set.isMany) return new MemberInputs(set, [given])
+  const isText = typeof given === 'string'
+  if (
+    !isText &&
+    typeof given === 'object' &&
+    given !== null &&
+    (Symbol.iterator in given || Symbol.asyncIterator in given)
+  )
+    return new MemberInputs(set, given as Iterable<unknown> | AsyncIterable<unknown>)
+  throw wrong(
+    task,
+    `after.${set.name} must be a list, an iterable or an async iterable of inputs; got ${describe(given)}.`,
+  )
+}
+
+/** Part of the ids of the members of a join whose id may come again: those of its next life are others. */
+function lifeOf({ newId }: DraftEnvironment): string {
+  return `.${newId().slice(-6)}`
+}
+
+function newSet({ name, task, isMany, onDead, keepResults }: MemberSet, joinId: string, life: string): NewSet {
+  const ids = `${joinId}${life}.${name}`
+  const isLong = Buffer.byteLength(ids) > mostIdBytes - numberBytes
+  return {
+    ...{ name, queue: task.queue, isMany, onDead, keepsResults: keepResults },
+    ids: isLong ? digestId(createHash('sha256').update(ids).digest()) : ids,
+  }
+}
+
+/** Whether all members fit into one step with the join. Reads at most one more. */
+async function areFew(filling: readonly FillingSet[]): Promise<boolean> {
+  let room = mostInGraph - 1 - filling.filter(({ set }) => !set.isMany).length
+  for (const { set, inputs } of filling) {
+    await inputs.read(set.isMany ? room + 1 : 1)
+    if (!set.isMany) continue
+    if (inputs.buffered > room) return false
+    room -= inputs.buffered
+  }
+  return true
+}
+
+/** The next members of the set, as jobs of the graph. Counts them. */
+function membersOf({ item }: GraphJob, one: FillingSet, inputs: readonly unknown[]): GraphJob[] {
+  const { set } = one
+  const { name, onDead, keepsResults, queue } = set
+  const { id } = item.graph
+  const join = { queue: item.graph.queue, id }
+  const { task } = item.task.joins!.get(name)!
+  return inputs.map((input): GraphJob => {
+    const number = one.from++
+    const child = memberId(set, number)
+    const as = set.isMany ? `member ${number} of set '${name}'` : `the member of set '${name}'`
+    return {
+      item: {
+        ...{ task: task as AnyTask, input, options: {}, child, graph: { id: child, queue, as } },
+        ...(item.origin && { origin: item.origin }),
+      },
+      memberOf: [{ join, set: name, number, onDead, keepsResults }],
+      isIdOurs: true,
+    }
+  })
+}
+
+function isOne(name: string, filling: readonly FillingSet[]): boolean {
+  return filling.some(({ set }) => set.name === name && !set.isMany)
+}
+
+/** The drafts, in which the join knows the sizes of these sets: all their members go with it. */
+function sized(
+  [join, ...members]: readonly GraphDraft[],
+  filling: readonly FillingSet[],
+  isSealed: (set: NewSet) => boolean,
+): GraphDraft[] {
+  const sets = filling.map(({ set, from }) => (isSealed(set) ? { ...set, size: from } : set))
+  return [{ ...join!, job: { ...join!.job, join: { ...join!.job.join!, sets } } }, ...members]
+}
+
+function leftOpen<E extends Error>(error: E, open: readonly FillingSet[]): E {
+  const stored = open.reduce((sum, { from }) => sum + from, 0)
+  error.message += ` The join is stored, with at most ${stored} of its members, and is open: enqueue it again under the same id of your own to go on, or cancel it. Otherwise it is dead as join-never-sealed after its sealWithin.`
+  return error
+}
+
+/** The inputs of the members of a set, which are read as they are needed. */
+class MemberInputs {
+  readonly set: MemberSet
+  readonly #next: () => IteratorResult<unknown> | Promise<IteratorResult<unknown>>
+  readonly #leave: () => unknown
+  #buffer: unknown[] = []
+  /** What was taken, as long as it may be wanted again. */
+  #taken: unknown[] = []
+  #isOver = false
+
+  constructor(set: MemberSet, inputs: Iterable<unknown> | AsyncIterable<unknown>) {
+    this.set = set
+    const iterator = Symbol.asyncIterator in inputs ? inputs[Symbol.asyncIterator]() : inputs[Symbol.iterator]()
+    this.#next = () => iterator.next()
+    this.#leave = () => iterator.return?.()
+  }
+
+  get buffered(): number {
+    return this.#buffer.length
+  }
+
+  /** Reads until there are so many, or no more. */
+  async read(count: number): Promise<void> {
+    while (!this.#isOver && this.#buffer.length < count) {
+      const next = this.#next()
+      const step = 'then' in next ? await next : next
+      if (step.done === true) this.#isOver = true
+      else this.#buffer.push(step.value)
+    }
+  }
+
+  /** The next inputs that were read, at most so many. */
+  take(count: number): unknown[] {
+    this.#taken = this.#buffer.splice(0, count)
+    return this.#taken
+  }
+
+  /** The same inputs, with those that were taken last. */
+  again(): this {
+    this.#buffer.unshift(...this.#taken.splice(0))
+    return this
+  }
+
+  async skip(count: number): Promise<void> {
+    for (let left = count; left > 0; ) {
+      await this.read(Math.min(left, mostInGraph))
+      const skipped = this.take(Math.min(left, mostInGraph)).length
+      if (skipped === 0) return
+      left -= skipped
+    }
+  }
+
+  /** No more will be read. */
+  async close(): Promise<void> {
+    if (this.#isOver) return
+    this.#isOver = true
+    await this.#leave()
+  }
+}

@@ -1,0 +1,80 @@
+/**
+ * The sweeps of joins: every worker asks its store from time to time to end joins that wait for too long, and to do what
+ * a process that died has left. The store makes sure that each is done once.
+ */
+
+import { timerMs } from '../core/platform/timer.js'
+import type { WorkerSurroundings } from '../core/surroundings.js'
+import type { Joins } from '../stores/contract/joins.js'
+
+/** Between two sweeps of a worker. A report that was lost with its process is delivered within twice this time. */
+const sweepMs = 5_000
+
+export class JoinSweeps {
+  readonly #surroundings: WorkerSurroundings
+  readonly #joins: Pick<Joins, 'sweep'>
+  readonly #after: (ms: number, work: () => void) => () => void
+  #cancel: () => void = () => {}
+  #underWay: Promise<void> = Promise.resolve()
+  #isStopped = false
+
+  /** `after`: calls the work after this time, and returns the function that cancels it. */
+  constructor(
+    surroundings: WorkerSurroundings,
+    joins: Pick<Joins, 'sweep'>,
+    after: (ms: number, work: () => void) => () => void = afterUnref,
+  ) {
+    this.#surroundings = surroundings
+    this.#joins = joins
+    this.#after = after
+  }
+
+  /** Spread out, so that workers do not all sweep at once. */
+  start(): void {
+    this.#plan(sweepMs * this.#surroundings.random())
+  }
+
+  /** Resolves when the sweep under way has ended. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#cancel()
+    await this.#underWay
+  }
+
+  #plan(ms: number): void {
+    this.#cancel = this.#after(ms, () => {
+      this.#underWay = this.#sweep()
+    })
+  }
+
+  /** Never rejects. */
+  async #sweep(): Promise<void> {
+    const { worker, events, random } = this.#surroundings
+    try {
+      while (!this.#isStopped && (await sweepOnce(this.#joins, worker, events)).more);
+    } catch (error) {
+      events.emit('store.failed', { call: 'joins.sweep', error, retryMs: sweepMs })
+    }
+    if (!this.#isStopped) this.#plan(sweepMs * (0.75 + random() / 2))
+  }
+}
+
+/** One step of a sweep, which emits what it finds. */
+export async function sweepOnce(
+  joins: Pick<Joins, 'sweep'>,
+  worker: string,
+  events: WorkerSurroundings['events'],
+): Promise<{ readonly found: number; readonly more: boolean }> {
+  const { failed, more } = await joins.sweep(worker)
+  for (const join of failed) {
+    events.counter?.buried(join.queue)
+    events.emit('join.failed', join)
+  }
+  return { found: failed.length, more }
+}
+
+/** An idle process may end meanwhile. */
+function afterUnref(ms: number, work: () => void): () => void {
+  const timer = setTimeout(work, timerMs(Math.ceil(ms))).unref()
+  return () => clearTimeout(timer)
+}

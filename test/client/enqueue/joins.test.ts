@@ -1,0 +1,203 @@
+/** Jobs that wait for others: from their enqueue to their run, on a test mill. */
+
+import { defineTask, many, type Settled, UnrecoverableError } from 'millrace'
+import { testMill } from 'millrace/testing'
+import { describe, expect, it, onTestFinished } from 'vitest'
+
+const now = '2026-03-01T09:00:00Z'
+
+/** Closed when the test is over. */
+const made: typeof testMill = (options) => {
+  const mill = testMill({ now, ...options })
+  onTestFinished(() => mill.close())
+  return mill
+}
+
+const rates = defineTask({ name: 'rates', run: async ({ date }: { date: string }) => ({ eur: date.length }) })
+const sum = defineTask({
+  name: 'sum',
+  queue: 'sums',
+  retry: { max: 0 },
+  async run(region: number) {
+    if (region < 0) throw new UnrecoverableError(`region ${region} is broken`)
+    return { region, total: region * 10 }
+  },
+})
+const report = defineTask({
+  name: 'report',
+  queue: 'reports',
+  joins: { rates, sales: many(sum) },
+  async run({ month }: { month: string }, ctx) {
+    const totals: number[] = []
+    for await (const { total } of ctx.joined.sales) totals.push(total)
+    return { month, eur: ctx.joined.rates.eur, totals, counts: ctx.joined.sales.counts }
+  },
+})
+const patient = defineTask({
+  name: 'patient',
+  queue: 'reports',
+  joins: { sales: many(sum, { onDead: 'go-on' }), rate: { task: rates, onDead: 'go-on' } },
+  async run(_: object, ctx) {
+    const all: Settled<{ region: number; total: number }>[] = []
+    for await (const one of ctx.joined.sales) all.push(one)
+    return { all, rate: ctx.joined.rate, counts: ctx.joined.sales.counts }
+  },
+})
+const tasks = [rates, sum, report, patient] as const
+const november = { month: '2026-11' }
+
+describe('a join', () => {
+  it('runs once its members have ended, with their results in order', async () => {
+    const mill = made({ tasks })
+    const job = await mill.enqueue(report, november, { after: { rates: { date: 'today' }, sales: [3, 1, 2] } })
+
+    expect(await job.status()).toBe('waiting')
+    expect((await mill.drain()).map(({ task }) => task)).toEqual(['rates', 'sum', 'sum', 'sum', 'report'])
+    expect(await job.result()).toEqual({
+      month: '2026-11',
+      eur: 5,
+      totals: [30, 10, 20],
+      counts: { completed: 3, dead: 0, cancelled: 0, expired: 0 },
+    })
+  })
+
+  it('takes an iterable or an async iterable of inputs, and none at all', async () => {
+    const mill = made({ tasks })
+    const today = { date: 'today' }
+    async function* regions() {
+      yield 1
+      yield 2
+    }
+    const jobs = [
+      await mill.enqueue(report, november, { after: { rates: today, sales: new Set([7]) } }),
+      await mill.enqueue(report, november, { after: { rates: today, sales: regions() } }),
+      await mill.enqueue(report, november, { after: { rates: today, sales: [] } }),
+    ]
+    await mill.drain()
+
+    expect((await Promise.all(jobs.map((job) => job.result()))).map(({ totals }) => totals)).toEqual([
+      [70],
+      [10, 20],
+      [],
+    ])
+  })
+
+  it('is dead as soon as a member is, and its error names the member', async () => {
+    const mill = made({ tasks })
+    const failed: unknown[] = []
+    mill.on('join.failed', (event) => failed.push(event))
+    const job = await mill.enqueue(report, november, { after: { rates: { date: '' }, sales: [1, -2] } })
+    await mill.drain()
+
+    expect(await job.record()).toMatchObject({ state: 'dead', reason: 'join-member-dead' })
+    expect((await job.record())?.error).toBe(`member '${job.id}.sales.1' of set 'sales' in queue 'sums' is dead`)
+    expect(failed).toEqual([{ queue: 'reports', id: job.id, task: 'report', reason: 'join-member-dead' }])
+  })
+
+  it('gets each end if its set goes on', async () => {
+    const mill = made({ tasks })
+    const job = await mill.enqueue(patient, {}, { after: { sales: [1, -2], rate: { date: 'x' } } })
+    await mill.drain()
+
+    const { all, rate, counts } = await job.result()
+    expect(all[0]).toEqual({ fate: 'completed', result: { region: 1, total: 10 } })
+    expect(all[1]).toMatchObject({ fate: 'dead' })
+    expect((all[1] as { error: string }).error).toContain('region -2 is broken')
+    expect(rate).toEqual({ fate: 'completed', result: { eur: 1 } })
+    expect(counts).toEqual({ completed: 1, dead: 1, cancelled: 0, expired: 0 })
+  })
+
+  it('is dead as late if its members have not ended in time', async () => {
+    const mill = made({ tasks })
+    const job = await mill.enqueue(report, november, { after: { rates: { date: '' }, sales: [] }, within: '2d' })
+    mill.advance('3d')
+    await mill.drain({ queues: ['reports'] })
+
+    expect(await job.record()).toMatchObject({ state: 'dead', reason: 'join-late' })
+  })
+
+  it('gets the results of members whose queue keeps none', async () => {
+    const mill = made({ tasks, queues: { sums: { retention: { results: 'none' } } } })
+    const job = await mill.enqueue(report, november, { after: { rates: { date: '' }, sales: [4] } })
+    await mill.drain()
+
+    expect((await job.result()).totals).toEqual([40])
+  })
+
+  it('of more than 1,000 members is stored open and sealed, with results in order', async () => {
+    const mill = made({ tasks })
+    async function* regions() {
+      for (let region = 0; region < 2_345; region += 1) yield region
+    }
+    const job = await mill.enqueue(report, november, { after: { rates: { date: '' }, sales: regions() } })
+    await mill.drain()
+
+    const { totals, counts } = await job.result()
+    expect(totals).toEqual(Array.from({ length: 2_345 }, (_, n) => n * 10))
+    expect(counts.completed).toBe(2_345)
+  })
+
+  it('under an id of its own is stored once', async () => {
+    const mill = made({ tasks })
+    const options = { id: 'november', after: { rates: { date: '' }, sales: [1] } }
+    const first = await mill.enqueue(report, november, options)
+    const second = await mill.enqueue(report, november, options)
+
+    expect([first.outcome, second.outcome]).toEqual(['added', 'duplicate'])
+    expect((await mill.enqueued(sum)).length).toBe(1)
+  })
+
+  it('that its producer left open is completed by a call that repeats it', async () => {
+    const mill = made({ tasks })
+    const regions = Array.from({ length: 1_500 }, (_, n) => n)
+    function* dying() {
+      yield* regions.slice(0, 1_300)
+      throw new Error('the producer dies')
+    }
+    const options = (sales: Iterable<number>) => ({ id: 'november', after: { rates: { date: '' }, sales } })
+    await expect(mill.enqueue(report, november, options(dying()))).rejects.toThrow('the producer dies')
+    expect(await mill.job(report, 'november').status()).toBe('waiting')
+    const again = await mill.enqueue(report, november, options(regions))
+    await mill.drain()
+
+    expect(again.outcome).toBe('duplicate')
+    expect((await again.result()).totals).toEqual(regions.map((n) => n * 10))
+    expect((await mill.queue('sums').depth()).processed).toBe(1_500)
+  })
+
+  it('whose producer died is dead as never sealed', async () => {
+    const mill = made({ tasks })
+    async function* dying() {
+      for (let n = 0; n < 1_200; n += 1) yield n
+      throw new Error('the producer dies')
+    }
+    const after = { rates: { date: '' }, sales: dying() }
+    await mill.enqueue(report, november, { id: 'x', after, sealWithin: '10m' }).catch(() => {})
+    mill.advance('10m')
+    await mill.drain()
+
+    expect(await mill.job(report, 'x').record()).toMatchObject({ state: 'dead', reason: 'join-never-sealed' })
+  })
+})
+
+describe('a handler that enqueues a join', () => {
+  it('enqueues nothing twice when it runs again', async () => {
+    const parent = defineTask({
+      name: 'parent',
+      retry: { max: 1, backoff: () => 0 },
+      async run(_: object, ctx) {
+        const job = await ctx.enqueue(report, november, { after: { rates: { date: '' }, sales: [1, 2] }, key: 'all' })
+        if (ctx.job.attempt === 1) throw new Error('once')
+        return job.id
+      },
+    })
+    const mill = made({ tasks: [...tasks, parent] })
+    const job = await mill.enqueue(parent, {})
+    await mill.drain()
+
+    expect((await mill.queue('sums').depth()).processed).toBe(2)
+    const joined = mill.job(report, await job.result())
+    expect((await joined.record())?.parent).toEqual({ queue: 'default', id: job.id, task: 'parent' })
+    expect((await joined.result()).totals).toEqual([10, 20])
+  })
+})
