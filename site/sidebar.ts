@@ -81,6 +81,7 @@ export const sidebar: SidebarEntry[] = [
       { text: 'Ordered jobs', link: '/ordered-jobs' },
       { text: 'Merging payloads', link: '/merging' },
       { text: 'Fenced writes', link: '/fencing' },
+      { text: 'Joins', link: '/joins' },
       { text: 'Throttling', link: '/throttling' },
       { text: 'Schedules', link: '/schedules' },
       { text: 'Long tasks', link: '/long-tasks' },

@@ -215,8 +215,8 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
     ['a limit of 201', () => mill.queue('default').jobs.list({ limit: 201 }), /limit must be/],
     [
       'a state there is not',
-      () => mill.queue('default').jobs.list({ state: 'waiting' as never }),
-      /state must be one of .*\. What others call waiting is here ready\./,
+      () => mill.queue('default').jobs.list({ state: 'delayed' as never }),
+      /state must be one of .*\. What others call delayed is here scheduled\./,
     ],
     ['an order there is not', () => mill.queue('default').jobs.list({ by: 'size' as never }), /by must be one of/],
     [

@@ -9,8 +9,7 @@ export const jobStates = ['waiting', 'scheduled', 'ready', 'running', 'completed
 
 /**
  * `scheduled → ready → running → completed | dead | cancelled`; a retry is scheduled again. `waiting`: until other jobs
- * have ended. docs/job-lifecycle.md has
- * the chart.
+ * have ended. docs/job-lifecycle.md has the chart.
  */
 export type JobState = (typeof jobStates)[number]
 
@@ -143,7 +142,6 @@ const foreign: Readonly<Record<string, JobState>> = {
   active: 'running',
   delayed: 'scheduled',
   failed: 'dead',
-  waiting: 'ready',
 }
 
 /** A sentence with Millrace's name for this state; empty if no known queue has a state of that name. */

@@ -109,7 +109,7 @@ describe('a wrong definition', () => {
     [{ name, aliases: ['old', ''] }, `aliases.1: ${nameForm}; got ""`],
     [
       { name, timelimit: '5m' },
-      'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, batch, run, retry, group, expiresIn, idempotency, shouldRun, onExhausted. Probably `timeLimit` is meant',
+      'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, batch, joins, run, retry, group, expiresIn, idempotency, shouldRun, onExhausted. Probably `timeLimit` is meant',
     ],
     [undefined, '(options): must be an object; got undefined'],
     [null, '(options): must be an object; got null'],
