@@ -16,6 +16,7 @@ export type {
   ThrottleStatus,
 } from './client/admin/throttle-admin.js'
 export type { EnqueueResult } from './client/enqueue/client.js'
+export type { Flow, FlowAfter, FlowHandles, FlowJob, FlowJobs, FlowJoinOptions } from './client/enqueue/job-flow.js'
 export type { ScheduleAdmin, SchedulePage } from './client/schedules/schedule-admin.js'
 export type { ScheduleRecord } from './client/schedules/schedule-view.js'
 export { type ErrorsByCode, hasCode, isMillraceError, MillraceError, UnrecoverableError } from './core/errors.js'

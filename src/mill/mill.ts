@@ -7,6 +7,7 @@ import { depthsIn } from '../client/admin/queue-looks.js'
 import { Client, type ClientParts, TransactionEnqueue } from '../client/enqueue/client.js'
 import { DraftWarnings } from '../client/enqueue/draft-warnings.js'
 import type { DraftEnvironment } from '../client/enqueue/job-draft.js'
+import type { Flow, FlowHandles } from '../client/enqueue/job-flow.js'
 import { Sender } from '../client/enqueue/sender.js'
 import {
   type HandleParts,
@@ -193,6 +194,23 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   enqueueMany<const Tasks extends readonly AnyTask[]>(jobs: JobsOf<Tasks, QueueName>): Promise<HandlesOf<Tasks>>
   enqueueMany(...args: ManyArguments): Promise<JobHandle[]> {
     return this.#client.enqueueMany(...args)
+  }
+
+  /**
+   * Enqueues a graph of jobs, in which one job may be waited for by several others. `build` adds them, each before those
+   * that wait for it, and may return some of them: the flow resolves to what it returned, with handles in their place,
+   * or to the handles of all. A flow has at most 1,000 jobs, which are stored in one step: all or none. Throws the errors
+   * of `enqueue()`, and `UnsupportedByStoreError` on a store without joins.
+   *
+   * @example
+   * const { reports } = await mill.flow((f) => {
+   *   const page = f.job(crawl, { url: 'https://example.com' })
+   *   const mails = f.jobs(sendEmail, [{ to: 'ada@example.com' }, { to: 'alan@example.com' }])
+   *   return { reports: ['en', 'de'].map((language) => f.job(report, { language }, { after: { page, mails } })) }
+   * })
+   */
+  flow<Returned>(build: (flow: Flow<QueueName>) => Returned): Promise<FlowHandles<Returned>> {
+    return this.#client.flow(build as (flow: Flow) => Returned)
   }
 
   /**
@@ -511,6 +529,7 @@ const checkStopOptions = callOptions('mill.stopWorker', { recycle: callForms.fla
 // An enqueue checks what it is given itself.
 refuseMore('mill.', Mill.prototype, {
   promised: {
+    flow: 1,
     results: 2,
     ready: 0,
     close: 0,

@@ -28,7 +28,9 @@ import { listOfOne } from '../../core/values/list-of-one.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Transactions, UserConnection } from '../../stores/contract/transactions.js'
+import type { GraphParts } from './graph-enqueue.js'
 import { type DraftEnvironment, draftJob, draftJobNow, type JobDraft, nameOf } from './job-draft.js'
+import { type Flow, FlowEnqueue, type FlowHandles } from './job-flow.js'
 import { JoinEnqueue } from './join-enqueue.js'
 import type { Sender } from './sender.js'
 
@@ -53,15 +55,18 @@ export class Client {
   /** The rules, which are known once the store is open and do not change afterwards. */
   #rules: DraftEnvironment | undefined
   readonly #joins: JoinEnqueue
+  readonly #flows: FlowEnqueue
 
   constructor(parts: ClientParts) {
     this.#parts = parts
     this.#layers = parts.middleware.flatMap((layer) => layer.enqueue?.bind(layer) ?? [])
-    this.#joins = new JoinEnqueue({
+    const graphs: GraphParts = {
       ...{ rules: parts.rules, sender: parts.sender },
       through: (items, send) => this.#through(items, send),
       accepted: (queue, job, outcome) => this.#accepted(queue, job, outcome),
-    })
+    }
+    this.#joins = new JoinEnqueue(graphs)
+    this.#flows = new FlowEnqueue(graphs)
   }
 
   /**
@@ -92,6 +97,11 @@ export class Client {
     if (result === undefined) throw new EnqueueManyError(takenOut, [])
     if (result instanceof Error) throw result
     return result
+  }
+
+  /** Enqueues a graph of jobs, which `build` adds. Throws the errors of an enqueue; nothing was stored then. */
+  flow<Returned>(build: (flow: Flow) => Returned): Promise<FlowHandles<Returned>> {
+    return this.#flows.enqueue(build)
   }
 
   /**

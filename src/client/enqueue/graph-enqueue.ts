@@ -21,6 +21,9 @@ import type { Sender } from './sender.js'
 /** The most jobs that are stored in one step. */
 export const mostInGraph = 1_000
 
+/** The most bytes of inputs that are stored in one step. */
+export const mostGraphBytes = 8 * 1_048_576
+
 /** One job of a graph, before it is checked. */
 export interface GraphJob {
   readonly item: EnqueueItem & Required<Pick<EnqueueItem, 'graph'>>

@@ -15,11 +15,16 @@ import { digestId, mostIdBytes } from '../../core/values/ids.js'
 import type { EnqueueCall } from '../../stores/contract/new-job.js'
 import type { NewJoin, NewSet } from '../../stores/contract/new-join.js'
 import { memberId } from '../../stores/rules/join-rules.js'
-import { type GraphDraft, GraphEnqueue, type GraphJob, type GraphParts, mostInGraph } from './graph-enqueue.js'
+import {
+  type GraphDraft,
+  GraphEnqueue,
+  type GraphJob,
+  type GraphParts,
+  mostGraphBytes,
+  mostInGraph,
+} from './graph-enqueue.js'
 import { type DraftEnvironment, waitsForOthers, wrong } from './job-draft.js'
 
-/** The most bytes of inputs that are stored in one step. */
-const mostGraphBytes = 8 * 1_048_576
 /** The most bytes of one call: the limit of stores for one message. */
 const mostCallBytes = 1_048_576
 /** The most members of a set. */
@@ -189,6 +194,7 @@ function askedOf({ task, options: given }: EnqueueItem): Asked {
     throw wrong(task, `options must be an object; got ${describe(given)}.`)
   const { after, within, sealWithin, ...options } = given as EnqueueItem['options'] & { readonly after?: unknown }
   if (after === undefined) throw waitsForOthers(task, joins)
+  refuseReplacing(task, options)
   if (typeof after !== 'object' || after === null || Array.isArray(after))
     throw wrong(
       task,
@@ -200,8 +206,14 @@ function askedOf({ task, options: given }: EnqueueItem): Asked {
   return { options, after: inputs, bounds: waitBounds(task, { within, sealWithin }) }
 }
 
+/** Throws `InvalidJobError`. */
+export function refuseReplacing(task: AnyTask, { ifWaiting, atMost }: EnqueueItem['options']): void {
+  if (ifWaiting === undefined && atMost === undefined) return
+  throw wrong(task, 'ifWaiting and atMost are not for a job that waits for others: nothing takes its place.')
+}
+
 /** Refuses sets that the task does not have, and those that are missing. */
-function refuseOtherSets(task: AnyTask, joins: ReadonlyMap<string, MemberSet>, after: object): void {
+export function refuseOtherSets(task: AnyTask, joins: ReadonlyMap<string, MemberSet>, after: object): void {
   const known = [...joins.keys()].join(', ')
   for (const name of Object.keys(after))
     if (!joins.has(name)) throw wrong(task, `after.${name} is no set of its joins, which are ${known}.`)
@@ -211,7 +223,7 @@ function refuseOtherSets(task: AnyTask, joins: ReadonlyMap<string, MemberSet>, a
 }
 
 /** How long it waits, and for how long its members may be added. Throws `InvalidJobError`. */
-function waitBounds(
+export function waitBounds(
   task: AnyTask,
   { within, sealWithin }: Pick<EnqueueItem['options'], 'within' | 'sealWithin'>,
 ): Asked['bounds'] {

@@ -66,6 +66,8 @@ const checkResult = callOptions('result', { timeout: callForms.own })
 export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHandle<Result, Input> {
   readonly id: string
   readonly outcome: JobHandle['outcome']
+  /** Declared only: most handles have none. */
+  declare noWait?: () => Error | undefined
   readonly #parts: HandleParts
   /** Its queue, or the queues it may be in until it is found. */
   #places: string | readonly string[]
@@ -104,6 +106,8 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
 
   async result(options: { readonly timeout?: Duration } = {}): Promise<Result> {
     checkResult(options)
+    const refusal = this.noWait?.()
+    if (refusal !== undefined) throw refusal
     const timeoutMs =
       options.timeout === undefined ? Number.POSITIVE_INFINITY : durationMs(options.timeout, 'result({ timeout })')
     const deadline = this.#parts.mono() + timeoutMs

@@ -184,6 +184,11 @@ export interface JobHandle<Result = unknown, Input = unknown> {
    * `JobDeadError` if payloads of the id are in the morgue then, even older ones.
    */
   result(options?: { readonly timeout?: Duration }): Promise<Result>
+  /**
+   * Why its result must not be waited for now; absent: it may be.
+   * @internal
+   */
+  noWait?: () => Error | undefined
   /** Writes the job's fields, whatever its state; for an ordered id those of the job that waits or runs. */
   readonly fields: FieldWriter
   /**

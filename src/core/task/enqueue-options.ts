@@ -81,14 +81,14 @@ export type EnqueueOptionsOf<T extends DefinedTask, QueueName extends string = s
   : EnqueueOptions<QueueName>
 
 /** The sets of a task whose jobs wait for others; `never` for other tasks. */
-type SetsOf<T extends DefinedTask> =
+export type SetsOf<T extends DefinedTask> =
   NonNullable<T[typeof types]> extends { readonly sets: infer Sets extends JoinSets } ? Sets : never
 
 /**
  * Whether jobs of the task wait for others. In this form the compiler answers `'none'` for a task that it does not know
  * yet, so that a function that is generic in its task can pass on what most tasks take.
  */
-type WaitsOf<T extends DefinedTask> = { of: NonNullable<T[typeof types]> } extends {
+export type WaitsOf<T extends DefinedTask> = { of: NonNullable<T[typeof types]> } extends {
   of: { readonly input: unknown; readonly sets?: undefined }
 }
   ? 'none'

@@ -19,7 +19,7 @@ import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
 import { orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { ChildCalls, type ChildClient } from './child-calls.js'
-import { bindMethods, Execution, type HeldLease, type Leased, runningJob } from './execution.js'
+import { bindMethods, Execution, type HeldLease, type Leased, refuseWait, runningJob } from './execution.js'
 import type { Verdict } from './verdict.js'
 
 /** A claim of a batch, decoded. */
@@ -76,13 +76,16 @@ export abstract class ManyExecution extends Execution {
   ): Promise<HandleOf<T>> {
     this.refuseOver('ctx.enqueue()')
     const job = await this.#client!.enqueueItem(this.#child(task, input, options))
+    refuseWait(this, this.leased[0]!.claim, job)
     return job as HandleOf<T>
   }
 
   async enqueueMany(...args: ManyArguments): Promise<never> {
     this.refuseOver('ctx.enqueueMany()')
     const items = itemsOf(args).map(({ task, input, options }) => this.#child(task, input, options))
-    return (await this.#client!.enqueueItems(items)) as never
+    const jobs = await this.#client!.enqueueItems(items)
+    for (const job of jobs) refuseWait(this, this.leased[0]!.claim, job)
+    return jobs as never
   }
 
   #child(task: unknown, input: unknown, options: object | undefined): EnqueueItem {

@@ -5,7 +5,7 @@
  */
 
 import { CodecError, InvalidArgumentError, InvalidJobError } from '../../core/errors.js'
-import type { JobMeta, Progress, RunningJob } from '../../core/job/job.js'
+import type { JobHandle, JobMeta, Progress, RunningJob } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import type { FieldWriter } from '../../core/job/job-fields.js'
 import { originIn, ownMeta } from '../../core/job/job-origin.js'
@@ -247,6 +247,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
       this.#notes.isDone(this, item.child!) ? { ...item, isDone: true } : item,
     )
     this.#notes.done(this, item.child!)
+    refuseWait(this, this.claim, job)
     return job as HandleOf<T>
   }
 
@@ -258,6 +259,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
     const isDone = this.#notes.isDone(this, call)
     const jobs = await this.#client!.enqueueItems(isDone ? items.map((item) => ({ ...item, isDone })) : items)
     this.#notes.done(this, call)
+    for (const job of jobs) refuseWait(this, this.claim, job)
     return jobs as never
   }
 
@@ -288,6 +290,20 @@ export class JobExecution extends Execution implements JobContext, Noting {
   get lastCheckpoint(): unknown {
     return this.#notes.lastCheckpoint(this.claim)
   }
+}
+
+/**
+ * While the handler of this claim runs, it must not wait for the job if that is in its own queue: once every slot waits
+ * so, nothing goes on.
+ */
+export function refuseWait(execution: Execution, { queue }: Claim, job: JobHandle): void {
+  if (job.queue !== queue) return
+  job.noWait = () =>
+    execution.isDecided
+      ? undefined
+      : new InvalidArgumentError(
+          `a handler must not wait for the result of job '${job.id}' of queue '${queue}', which it runs in itself: once every slot waits like this, nothing goes on. End the handler, and let a job of a task with \`joins\` go on: ctx.enqueue(next, input, { after: … }). Or give the task of the job a queue of its own.`,
+        )
 }
 
 /** The call of its handler, as middleware sees it: task, input and context are of the kind of the execution. */
