@@ -70,7 +70,7 @@ export class CommandRun {
       case 'joins':
         return store.joins && Promise.all(command.keys.map((key) => whole(store.joins!, key)))
       case 'sweep':
-        return store.joins?.sweep(command.worker)
+        return store.joins && swept(await store.joins.sweep(command.worker))
       case 'claim': {
         const claimed = await store.claim(command.from, command.by)
         const { worker } = command.by
@@ -165,6 +165,11 @@ async function called(store: Store, calls: readonly PlannedCall[]): Promise<Enqu
     ...call,
     jobs: call.jobs.map(({ runInMs, ...job }) => (runInMs === undefined ? job : { ...job, runAt: now + runInMs })),
   }))
+}
+
+/** The answer of a sweep without its order, which is the store's own affair. */
+function swept({ failed, more }: Awaited<ReturnType<Joins['sweep']>>): unknown {
+  return { failed: failed.map((join) => Object.values(join).join(' ')).sort(), more }
 }
 
 /** A join with the ends in its sets, read in pages. */

@@ -336,6 +336,15 @@ export const joining = joinConcern('joins', [], {
     assert.deepEqual(await scene.ends(), ['0 completed "new"'])
   },
 
+  async 'a member that is added to a later join of the same id has no place in it'(scene) {
+    await scene.join({ sets: { all: { ids: 'new' } } })
+    assert.deepEqual(await scene.addMembers(newSet('join', 'all', { ids: 'old' }), 0, 1), ['added'])
+    assert.equal((await scene.set()).added, 0)
+    assert.deepEqual(await scene.addMembers(newSet('join', 'all', { ids: 'new' }), 0, 1), ['added'])
+    await scene.completes('"old"')
+    assert.deepEqual(await scene.ends(), [])
+  },
+
   async 'a set is sealed by the number of its members, and may then be complete at once'(scene) {
     const set = newSet('join', 'all', {})
     await scene.join({ sets: { all: {} } })

@@ -104,26 +104,24 @@ export class MemoryJoins {
   }
 
   /** Whether one of the places of this member was taken before. */
-  hasMember({ memberOf = [] }: MemoryJob['spec']): boolean {
-    return memberOf.some((place) => place.number < (this.#setOf(place)?.set.added ?? 0))
+  hasMember({ id, memberOf = [] }: MemoryJob['spec']): boolean {
+    return memberOf.some((place) => place.number < (this.#setOf(place, id)?.set.added ?? 0))
   }
 
   /** A job was added that is a member. */
-  add({ memberOf = [] }: MemoryJob['spec']): void {
+  add({ id, memberOf = [] }: MemoryJob['spec']): void {
     for (const place of memberOf) {
-      const found = this.#setOf(place)
-      if (found !== undefined) found.set.added = place.number + 1
+      const found = this.#setOf(place, id)
+      if (found !== undefined) found.set.added = Math.max(found.set.added, place.number + 1)
     }
   }
 
   /** A member has ended so. Of ends that were reported before, only one changes: a dead member may go for good. */
   report({ spec: { id, memberOf = [] } }: MemoryJob, fate: Fate, left: Left, now: number): void {
     for (const place of memberOf) {
-      const found = this.#setOf(place)
+      const found = this.#setOf(place, id)
       if (found === undefined || !isOpenToReports(found.join)) continue
       const { join, set } = found
-      // The members of an earlier join of this id have other ids.
-      if (memberId(set, place.number) !== id) continue
       const before = set.ends.get(place.number)?.fate
       if (before !== undefined && (before !== 'dead' || fate !== 'cancelled' || set.onDead === 'go-on')) continue
       if (before !== undefined) set.counts[before] -= 1
@@ -141,8 +139,8 @@ export class MemoryJoins {
   /** A dead member was revived: it is outstanding again. */
   revived({ spec: { id, memberOf = [] } }: MemoryJob): void {
     for (const place of memberOf) {
-      const found = this.#setOf(place)
-      if (found === undefined || !isOpenToReports(found.join) || memberId(found.set, place.number) !== id) continue
+      const found = this.#setOf(place, id)
+      if (found === undefined || !isOpenToReports(found.join)) continue
       if (found.set.ends.get(place.number)?.fate !== 'dead') continue
       found.set.ends.delete(place.number)
       found.set.counts.dead -= 1
@@ -217,10 +215,14 @@ export class MemoryJoins {
     return this.#joins.get(keyOf(queue, id))
   }
 
-  #setOf({ join: key, set: name }: MemberOf): { readonly join: MemoryJoin; readonly set: MemorySet } | undefined {
+  /** The members of an earlier join of this id have other ids, and no place in it. */
+  #setOf(
+    { join: key, set: name, number }: MemberOf,
+    id: string,
+  ): { readonly join: MemoryJoin; readonly set: MemorySet } | undefined {
     const join = this.#find(key)
     const set = join?.sets.find((one) => one.name === name)
-    return join === undefined || set === undefined ? undefined : { join, set }
+    return join === undefined || set === undefined || memberId(set, number) !== id ? undefined : { join, set }
   }
 }
 

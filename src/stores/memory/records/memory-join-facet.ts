@@ -29,7 +29,10 @@ export function memoryJoins(store: MemoryAdmin, joins: () => MemoryJoins): Joins
   return {
     async enqueue(calls: readonly EnqueueCall[]) {
       const answer = graphAnswer(store.queues(), calls, store.now())
-      if (answer.outcome === 'added') for (const call of calls) store.enqueue(call)
+      if (answer.outcome !== 'added') return answer
+      for (const call of calls) store.enqueue(call)
+      // A member may have come before its join.
+      for (const { jobs } of calls) for (const job of jobs) joins().add(job)
       return answer
     },
 

@@ -21,8 +21,8 @@ function isForLater(successor: MemoryJob['successor'], now: number): boolean {
   return successor !== undefined && !successor.isReady && dueAt(successor.stamp) > now
 }
 
-/** The states on which an action on all jobs works, in this order. */
-const waitingStates: readonly JobState[] = ['ready', 'scheduled', 'waiting']
+/** The states on which an action on all jobs works, in this order: a join goes before its members, whose ends would make it dead. */
+const waitingStates: readonly JobState[] = ['waiting', 'ready', 'scheduled']
 
 export function memoryRecords(store: MemoryAdmin): Records {
   /** One bounded step over the selected jobs in these states, shard by shard. */
