@@ -22,11 +22,15 @@ export type { ScheduleRecord } from './client/schedules/schedule-view.js'
 export { type ErrorsByCode, hasCode, isMillraceError, MillraceError, UnrecoverableError } from './core/errors.js'
 export type { EventMap, EventName, JobRef } from './core/events.js'
 export type {
+  FateCounts,
   JobHandle,
   JobHold,
   JobMeta,
   JobRecord,
   JobState,
+  JoinPlace,
+  JoinProgress,
+  JoinSetProgress,
   PayloadRecord,
   Progress,
   RunningJob,
@@ -52,7 +56,6 @@ export type {
   OrderedEnqueueOptions,
 } from './core/task/enqueue-options.js'
 export {
-  type FateCounts,
   type Joined,
   type JoinedMany,
   type JoinSets,

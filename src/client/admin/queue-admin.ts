@@ -24,8 +24,10 @@ import type { JobSelection, Morgue, Page, Records, Step, StoredJob } from '../..
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import { waitingIn } from '../../stores/rules/queue-counts.js'
-import { holdsOn, recordOf } from '../jobs/job-record.js'
+import { holdsOn, joinOn, recordOf } from '../jobs/job-record.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
+
+import { revivedMembers } from './join-revive.js'
 import { LimitsAdmin } from './limits-admin.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from './live-feed.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
@@ -68,6 +70,7 @@ const checkReshard = callOptions('reshard', progressForms)
 const checkMove = callOptions('move', progressForms)
 const checkList = callOptions('jobs.list', { task: own, state: own, by: own, cursor: text, limit: own })
 const checkDeadList = callOptions('morgue.list', { task: own, by: own, cursor: text, limit: own })
+const checkRevive = callOptions('morgue.revive', { members: flag })
 const checkFail = callOptions('jobs.fail', { delay: own, last: flag })
 
 /** The interval at which a drain checks whether it is done. */
@@ -111,7 +114,7 @@ export class QueueAdmin {
     refuseMore('jobs.', this.jobs, {
       promised: { list: 1, get: 1, cancel: 2, delete: 1, runNow: 1, bury: 1, fail: 3, setFields: 2 },
     })
-    refuseMore('morgue.', this.morgue, { promised: { get: 1, list: 1, revive: 1, delete: 1 } })
+    refuseMore('morgue.', this.morgue, { promised: { get: 1, list: 1, revive: 2, delete: 1 } })
   }
 
   /**
@@ -333,11 +336,35 @@ export class QueueAdmin {
     },
     /**
      * Puts dead jobs back, ready now, with all attempts. In an ordered queue the payloads join those of their id, even
-     * of a running job. Resolves with the number.
+     * of a running job. A job that waited for others waits again for those that are missing; one that was cancelled,
+     * deleted or expired cannot come any more, and the job then stays dead. `members`: whether the dead jobs that it
+     * waited for are revived too, first. Default false. Resolves with the number of all.
      */
-    revive: (where: JobChoice) => this.#changeDead(where, (morgue, which) => morgue.revive(this.name, which)),
+    revive: async (where: JobChoice, options: { readonly members?: boolean | undefined } = {}): Promise<number> => {
+      checkRevive(options)
+      const members = options.members === true ? await this.#reviveMembers(await this.#whereOf(where)) : 0
+      return members + (await this.#changeDead(where, (morgue, which) => morgue.revive(this.name, which)))
+    },
     /** Removes dead jobs for good. Resolves with the number. */
     delete: (where: JobChoice) => this.#changeDead(where, (morgue, which) => morgue.delete(this.name, which)),
+  }
+
+  /** Revives the dead members of the chosen dead joins. */
+  async #reviveMembers(where: JobSelection): Promise<number> {
+    const store = await this.#connect()
+    if (store.joins === undefined) return 0
+    let revived = 0
+    if (typeof where === 'object') {
+      for (const id of where.ids) revived += await revivedMembers(store, store.joins, { queue: this.name, id })
+      return revived
+    }
+    for (let cursor: string | undefined; ; ) {
+      const page = await morgueOf(store).list(this.name, { by: 'id', limit: 200, ...(cursor && { cursor }) })
+      for (const { id, isJoin } of page.jobs)
+        if (isJoin) revived += await revivedMembers(store, store.joins, { queue: this.name, id })
+      cursor = page.cursor
+      if (cursor === undefined) return revived
+    }
   }
 
   /** Whether a failure from outside leaves the job no attempts. A job of an unknown task has some. */
@@ -368,7 +395,10 @@ export class QueueAdmin {
   }
 
   async #record(job: StoredJob | undefined): Promise<JobRecord | undefined> {
-    return job === undefined ? undefined : (await this.#recordsOf([job]))[0]
+    if (job === undefined) return undefined
+    const store = await this.#look()
+    const heldBy = await holdsOn(store, this.name, [job], this.#clock.now())
+    return recordOf(job, this.#packing, heldBy(job), await joinOn(store, job))
   }
 
   async #recordsOf(jobs: readonly StoredJob[]): Promise<JobRecord[]> {

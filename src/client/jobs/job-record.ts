@@ -1,7 +1,7 @@
 /** The job record for users, made from the store's record. */
 
 import { CodecError, ResultNotKeptError } from '../../core/errors.js'
-import type { JobHold, JobMeta, JobRecord, PayloadRecord } from '../../core/job/job.js'
+import type { JobHold, JobMeta, JobRecord, JoinProgress, PayloadRecord } from '../../core/job/job.js'
 import { failuresIn, ownError } from '../../core/job/job-failures.js'
 import { type JobOrigin, originIn, ownMeta } from '../../core/job/job-origin.js'
 import { readCheckpoint } from '../../core/job/marked-checkpoint.js'
@@ -11,14 +11,16 @@ import type { JobPart, Owner } from '../../core/packing/seal.js'
 import type { Payload } from '../../core/values/codec.js'
 import { defined } from '../../core/values/defined.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
+import type { StoredJoin } from '../../stores/contract/joins.js'
 import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
 import type { Store } from '../../stores/contract/store.js'
+import { doneIn, memberId } from '../../stores/rules/join-rules.js'
 
 /** The most payloads for which a decoding error is reported: the reasons are mostly the same. */
 const mostProblems = 3
 
-/** The record. Fields that cannot be decoded are left out; `error` then says why. `held`: what holds it. */
-export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobRecord {
+/** The record. Fields that cannot be decoded are left out; `error` then says why. `held`: what holds it. `join`: what it waits for. */
+export function recordOf(job: StoredJob, packing: Packing, held?: JobHold, join?: StoredJoin): JobRecord {
   const problems: string[] = []
   const unpacked = (what: string, part: JobPart, payload: Payload | undefined, codec?: string): unknown => {
     if (payload === undefined || payload.length === 0) return undefined
@@ -68,7 +70,25 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold): JobR
     error: error === '' ? undefined : error,
     failures: failuresIn(job.error),
     reason: job.reason,
+    join: join && progressOf(join),
+    joins: job.memberOf?.map(({ join: { queue, id }, set }) => ({ queue, id, set })),
   })
+}
+
+function progressOf({ sets, waitsUntil }: StoredJoin): JoinProgress {
+  return {
+    sets: sets.map((set) => {
+      const { name, queue, isMany, onDead, size, added, counts, oldest } = set
+      const first = oldest === undefined ? undefined : memberId(set, oldest)
+      return { name, queue, isMany, onDead, added, done: doneIn(set), counts, ...defined({ size, oldest: first }) }
+    }),
+    ...defined({ waitsUntil: dateOf(waitsUntil) }),
+  }
+}
+
+/** What this job waits for; undefined if it is no join, or has ended. */
+export async function joinOn({ joins }: Store, job: StoredJob): Promise<StoredJoin | undefined> {
+  return job.isJoin ? joins?.look({ queue: job.queue, id: job.id }) : undefined
 }
 
 /** Reasons of which the failure is counted: the attempt that the store names would have been the next one. */

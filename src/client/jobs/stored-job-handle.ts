@@ -20,7 +20,7 @@ import { type Duration, durationMs, exactDuration } from '../../core/values/dura
 import { resultDropped, type StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../store-facets.js'
-import { holdsOn, recordOf, resultIn } from './job-record.js'
+import { holdsOn, joinOn, recordOf, resultIn } from './job-record.js'
 import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
 
 /** @internal */
@@ -96,8 +96,9 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     const job = await this.#find()
     if (job === undefined) return undefined
     const { connect, packing, now } = this.#parts
-    const heldBy = await holdsOn(await connect(), job.queue, [job], now())
-    return recordOf(job, packing, heldBy(job)) as JobRecord<Input, Result>
+    const store = await connect()
+    const heldBy = await holdsOn(store, job.queue, [job], now())
+    return recordOf(job, packing, heldBy(job), await joinOn(store, job)) as JobRecord<Input, Result>
   }
 
   async status(): Promise<JobState | undefined> {

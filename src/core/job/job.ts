@@ -80,6 +80,48 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly failures?: readonly JobFailure[]
   /** Why the job was buried or cancelled. */
   readonly reason?: string
+  /** Of a job that waits for others, until it has ended: what has become of these. Listings leave it out. */
+  readonly join?: JoinProgress
+  /** The jobs that wait, or waited, for this one. */
+  readonly joins?: readonly JoinPlace[]
+}
+
+/** The members of a set by how they have ended; deleted ones were cancelled. */
+export type FateCounts = Readonly<Record<'completed' | 'dead' | 'cancelled' | 'expired', number>>
+
+/** What a job waits for. */
+export interface JoinProgress {
+  /** Its sets, in the order of its task's `joins`. */
+  readonly sets: readonly JoinSetProgress[]
+  /** When it is dead as `join-late` or `join-never-sealed`, if it still waits then. Absent: it waits no more, or for as long as it takes. */
+  readonly waitsUntil?: Date
+}
+
+/** One set of a job that waits. */
+export interface JoinSetProgress {
+  readonly name: string
+  /** The queue of its members. */
+  readonly queue: string
+  readonly isMany: boolean
+  readonly onDead: 'fail' | 'go-on' | 'hold'
+  /** The number of its members; absent while they are being added. */
+  readonly size?: number
+  /** How many of them were added. */
+  readonly added: number
+  /** How many of them it waits for no more. */
+  readonly done: number
+  /** Its members by how they have ended. */
+  readonly counts: FateCounts
+  /** The id of the first member that has not ended, or is held. */
+  readonly oldest?: string
+}
+
+/** The place of a job in what another one waits for. */
+export interface JoinPlace {
+  readonly queue: string
+  readonly id: string
+  /** The name of the set. */
+  readonly set: string
 }
 
 /** The hold of a ready job: it starts when the hold has ended. */

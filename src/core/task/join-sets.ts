@@ -4,6 +4,7 @@
  */
 
 import * as v from 'valibot'
+import type { FateCounts } from '../job/job.js'
 import { describe } from '../messages/describe.js'
 import { exactly } from '../values/option-check.js'
 import type { TaskHeader, TaskResult } from './task-definition.js'
@@ -74,9 +75,6 @@ export function many<T extends MemberTask, const Dead extends WhenDead = 'fail',
 export type Settled<Result> =
   | { readonly fate: 'completed'; readonly result: Result }
   | { readonly fate: 'dead' | 'cancelled' | 'expired'; readonly error?: string }
-
-/** The members of a set by how they have ended. */
-export type FateCounts = Readonly<Record<Settled<unknown>['fate'], number>>
 
 /** The members of a set of many, in their order. Read from the store in pages, each time anew. */
 export interface JoinedMany<Member> extends AsyncIterable<Member> {

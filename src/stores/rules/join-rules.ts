@@ -28,7 +28,7 @@ export function effectOf(fate: Fate, onDead: OnDead): 'done' | 'held' | 'fails' 
 }
 
 /** The members of a set for which the join waits no more. */
-function doneIn({ onDead, counts }: Pick<StoredSet, 'onDead' | 'counts'>): number {
+export function doneIn({ onDead, counts }: Pick<StoredSet, 'onDead' | 'counts'>): number {
   const { completed, dead, cancelled, expired } = counts
   return onDead === 'go-on' ? completed + dead + cancelled + expired : completed
 }

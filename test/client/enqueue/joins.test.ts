@@ -201,3 +201,67 @@ describe('a handler that enqueues a join', () => {
     expect((await joined.result()).totals).toEqual([10, 20])
   })
 })
+
+describe('the record', () => {
+  it('of a join shows what it waits for, and that of a member its joins', async () => {
+    const mill = made({ tasks })
+    const job = await mill.enqueue(report, november, {
+      after: { rates: { date: '' }, sales: [1, 2, 3] },
+      within: '2d',
+    })
+    await mill.drain({ queues: ['default'] })
+
+    const none = { completed: 0, dead: 0, cancelled: 0, expired: 0 }
+    const set = { onDead: 'fail' as const }
+    expect((await job.record())?.join).toEqual({
+      waitsUntil: new Date('2026-03-03T09:00:00Z'),
+      sets: [
+        {
+          ...{ ...set, name: 'rates', queue: 'default', isMany: false, size: 1, added: 1, done: 1 },
+          counts: { ...none, completed: 1 },
+        },
+        {
+          ...{ ...set, name: 'sales', queue: 'sums', isMany: true, size: 3, added: 3, done: 0 },
+          counts: none,
+          oldest: `${job.id}.sales.0`,
+        },
+      ],
+    })
+    expect((await mill.queue('reports').depth()).waiting).toBe(1)
+    const [member] = await mill.enqueued(sum)
+    expect(member?.joins).toEqual([{ queue: 'reports', id: job.id, set: 'sales' }])
+    expect((await mill.queue('reports').jobs.get(job.id))?.join?.sets.length).toBe(2)
+    expect(await job.cancel('enough')).toBe(true)
+    expect(await job.status()).toBe('cancelled')
+  })
+})
+
+describe('a dead join', () => {
+  it('is revived with its dead members, and then runs', async () => {
+    const seen = { broken: true }
+    const moody = defineTask({
+      name: 'moody',
+      queue: 'sums',
+      retry: { max: 0 },
+      async run(n: number) {
+        if (seen.broken && n > 1) throw new Error('broken')
+        return n
+      },
+    })
+    const after = defineTask({
+      name: 'after',
+      queue: 'reports',
+      joins: { all: many(moody) },
+      run: async (_: object, ctx) => ctx.joined.all.counts.completed,
+    })
+    const mill = made({ tasks: [moody, after] })
+    const job = await mill.enqueue(after, {}, { after: { all: [1, 2, 3] } })
+    await mill.drain()
+    expect(await job.status()).toBe('dead')
+    seen.broken = false
+
+    expect(await mill.queue('reports').morgue.revive([job.id], { members: true })).toBe(3)
+    await mill.drain()
+    expect(await job.result()).toBe(3)
+  })
+})

@@ -1,0 +1,120 @@
+/** Joins and their members as real workers and listeners run them, and the sweeps of workers. */
+
+import { defineTask, many } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { Events } from '#src/core/events.js'
+import { JoinSweeps } from '#src/workers/join-sweeps.js'
+import { nextEvent, recorded } from '../next-event.js'
+import { givenSurroundings } from '../runtime/given-surroundings.js'
+import { storeKinds, testMill } from '../test-mill.js'
+
+const single = defineTask({ name: 'single', queue: 'singles', run: async (n: number) => n * 2 })
+const batched = defineTask({
+  name: 'batched',
+  queue: 'batches',
+  batch: { size: 2 },
+  run: async (all: number[]) => all.map((n) => n * 3),
+})
+const foreign = defineTask({ name: 'foreign', queue: 'elsewhere' }).returns<string>()
+const odd = defineTask({ name: 'odd', queue: 'singles', run: async () => () => {} })
+const all = defineTask({
+  name: 'all',
+  queue: 'joins',
+  joins: { one: single, some: many(batched), told: foreign },
+  async run(_: object, ctx) {
+    const some: number[] = []
+    for await (const n of ctx.joined.some) some.push(n)
+    return { one: ctx.joined.one, some, told: ctx.joined.told }
+  },
+})
+const onOdd = defineTask({
+  name: 'on-odd',
+  queue: 'joins',
+  joins: { odd },
+  retry: { max: 0 },
+  run: async () => 'never',
+})
+const tasks = [single, batched, foreign, odd, all, onOdd]
+const queues = {
+  singles: { retention: { results: 'none' as const } },
+  batches: { retention: { results: 'none' as const } },
+  elsewhere: { retention: { results: 'none' as const } },
+}
+
+describe.each(storeKinds)('a worker on %s', (kind) => {
+  it('runs a join when its members have ended, in a batch and at a listener too, and says that it is ready', async () => {
+    const mill = testMill({ tasks, queues }, kind)
+    const ready = nextEvent(mill, 'join.ready')
+    await mill.worker({ queues: ['singles', 'batches', 'joins'] }).start()
+    const job = await mill.enqueue(all, {}, { after: { one: 5, some: [1, 2, 3], told: undefined } })
+    const claim = await mill.listener<string>('elsewhere').next()
+    expect(await job.status()).toBe('waiting')
+    await claim!.complete('done elsewhere')
+
+    expect(await job.result({ timeout: '10s' })).toEqual({ one: 10, some: [3, 6, 9], told: 'done elsewhere' })
+    expect(await ready).toEqual({ queue: 'joins', id: job.id, task: 'all' })
+  })
+
+  it('fails a join whose member returned what cannot be kept, and says which', async () => {
+    const mill = testMill({ tasks, queues }, kind)
+    const dropped = recorded(mill, 'result.dropped')
+    await mill.worker({ queues: ['singles', 'joins'] }).start()
+    const job = await mill.enqueue(onOdd, {}, { after: { odd: undefined } })
+
+    await expect(job.result({ timeout: '10s' })).rejects.toThrow(
+      `the result of member '${job.id}.odd' of set 'odd' in queue 'singles' could not be kept`,
+    )
+    expect(dropped.map(({ task }) => task)).toEqual(['odd'])
+  })
+})
+
+describe('the sweeps of a worker', () => {
+  const failed = { queue: 'joins', id: 'a', task: 'all', reason: 'join-late' }
+
+  /** Sweeps that answer like this, one after the other; `pass` lets the planned one begin. */
+  function sweeping(answers: readonly (() => { failed: (typeof failed)[]; more: boolean })[]) {
+    const events = new Events()
+    const heard: string[] = []
+    events.on('join.failed', ({ id }) => heard.push(id))
+    events.on('store.failed', ({ call, retryMs }) => heard.push(`${call} ${retryMs}`))
+    const planned: { ms: number; work: () => void }[] = []
+    let swept = 0
+    const sweeps = new JoinSweeps(
+      givenSurroundings({ events }),
+      { sweep: async () => answers[Math.min(swept++, answers.length - 1)]!() },
+      (ms, work) => {
+        planned.push({ ms, work })
+        return () => void planned.pop()
+      },
+    )
+    return { sweeps, heard, planned, swept: () => swept, pass: () => planned.pop()!.work() }
+  }
+
+  it('come about every 5 s, again at once while there is more, and report each dead join', async () => {
+    const none = () => ({ failed: [], more: false })
+    const { sweeps, heard, planned, swept, pass } = sweeping([() => ({ failed: [failed], more: true }), none])
+    sweeps.start()
+    expect(planned[0]!.ms).toBeLessThanOrEqual(5_000)
+    pass()
+    await expect.poll(() => planned.length).toBe(1)
+
+    expect([swept(), heard]).toEqual([2, ['a']])
+    expect(planned[0]!.ms).toBeGreaterThanOrEqual(3_750)
+    expect(planned[0]!.ms).toBeLessThanOrEqual(6_250)
+    await sweeps.stop()
+    expect(planned).toEqual([])
+  })
+
+  it('go on after the store was away', async () => {
+    const away = () => {
+      throw new Error('away')
+    }
+    const { sweeps, heard, planned, pass } = sweeping([away])
+    sweeps.start()
+    pass()
+    await expect.poll(() => planned.length).toBe(1)
+
+    expect(heard).toEqual(['joins.sweep 5000'])
+    await sweeps.stop()
+  })
+})
