@@ -206,7 +206,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * const { reports } = await mill.flow((f) => {
    *   const page = f.job(crawl, { url: 'https://example.com' })
    *   const mails = f.jobs(sendEmail, [{ to: 'ada@example.com' }, { to: 'alan@example.com' }])
-   *   return { reports: ['en', 'de'].map((language) => f.job(report, { language }, { after: { page, mails } })) }
+   *   return { reports: ['2026-10', '2026-11'].map((month) => f.job(report, { month }, { after: { page, mails } })) }
    * })
    */
   flow<Returned>(build: (flow: Flow<QueueName>) => Returned): Promise<FlowHandles<Returned>> {

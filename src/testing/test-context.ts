@@ -6,9 +6,10 @@ import type { JobFields } from '../core/job/job-fields.js'
 import { describe } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
 import { type AnyTask, isBatchTask, refuseNoTask } from '../core/task/any-task.js'
-import type { BatchContext, JobContext, OrderedContext } from '../core/task/contexts.js'
+import type { BatchContext, JobContext, JoinContext, OrderedContext } from '../core/task/contexts.js'
+import type { Joined, JoinedMany, JoinSets, MemberSet, Settled } from '../core/task/join-sets.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
-import type { AnyBatchTask, AnySingleTask } from '../core/task/task.js'
+import type { AnyBatchTask, AnySingleTask, JoinTask } from '../core/task/task.js'
 import { defined } from '../core/values/defined.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { BatchRecords, JobRecords, type Observed, OrderedRecords } from './context-records.js'
@@ -18,6 +19,14 @@ export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {
   /** The value that an earlier attempt has stored by `ctx.checkpoint()`. */
   readonly lastCheckpoint?: unknown
 }
+
+/** The properties of a job that waited for others. */
+export interface GivenJoin<Sets extends JoinSets> extends GivenJob {
+  /** What its handler finds in `ctx.joined`; for a set of many a list of its members. */
+  readonly joined: { readonly [Name in keyof Sets]: GivenSet<Joined<Sets>[Name]> }
+}
+
+type GivenSet<Set> = Set extends JoinedMany<infer Member> ? readonly Member[] : Set
 
 /** The properties of the ids and payloads of an ordered task. */
 export interface GivenOrdered extends Partial<Pick<RunningJob, 'queue' | 'fence' | 'attempt'>> {
@@ -57,20 +66,25 @@ export interface TestBatchContext extends BatchContext, Observed {
  * handler's calls are recorded and sent nowhere. Throws `InvalidArgumentError` for a value that is not a task, or a
  * batch without payloads.
  */
+export function testContext<Sets extends JoinSets>(
+  // biome-ignore lint/suspicious/noExplicitAny: as of any task
+  task: JoinTask<string, any, any, any, Sets>,
+  given: GivenJoin<Sets>,
+): TestContext & JoinContext<Sets>
 export function testContext(task: AnySingleTask, given?: GivenJob): TestContext
 export function testContext(task: AnyBatchTask, given: GivenBatch): TestBatchContext
 export function testContext(task: AnyOrderedTask, given: GivenOrdered): TestOrderedContext
 export function testContext(
   task: AnyTask,
-  given: GivenJob | GivenBatch | GivenOrdered = {},
+  given: GivenJob | GivenJoin<JoinSets> | GivenBatch | GivenOrdered = {},
 ): TestContext | TestBatchContext | TestOrderedContext {
   refuseNoTask(task, 'testContext()')
   if (task.kind === 'ordered') return orderedContext(task, given)
   return isBatchTask(task) ? batchContext(task, given) : jobContext(task, given)
 }
 
-function jobContext(task: AnySingleTask, given: GivenJob): TestContext {
-  const { lastCheckpoint, meta = {}, lastError, createdAt, runAt, expiresAt, ...job } = given
+function jobContext(task: AnySingleTask, given: GivenJob & Partial<GivenJoin<JoinSets>>): TestContext {
+  const { lastCheckpoint, meta = {}, lastError, createdAt, runAt, expiresAt, joined, ...job } = given
   const claim: Claim = {
     ...claimOf(task, job),
     ...defined({
@@ -80,7 +94,35 @@ function jobContext(task: AnySingleTask, given: GivenJob): TestContext {
       error: lastError,
     }),
   }
-  return new JobRecords(claim, task, meta, lastCheckpoint)
+  const ctx = new JobRecords(claim, task, meta, lastCheckpoint)
+  if (task.joins !== undefined) ctx.joined = joinedOf(task.name, task.joins, joined)
+  return ctx
+}
+
+function joinedOf(task: string, sets: ReadonlyMap<string, MemberSet>, given: unknown): Joined<JoinSets> {
+  const of = Object(given) as Readonly<Record<string, unknown>>
+  const missing = [...sets.values()].find(({ name, isMany }) => !(name in of) || (isMany && !Array.isArray(of[name])))
+  if (missing !== undefined)
+    throw new InvalidArgumentError(
+      `testContext() of the task '${task}' needs what its handler finds in ctx.joined: { joined: { ${missing.name}: ${missing.isMany ? '[member]' : 'result'} } }; got ${describe(of[missing.name])}.`,
+    )
+  return Object.fromEntries(
+    [...sets.values()].map(({ name, isMany, onDead }) => [
+      name,
+      isMany ? joinedMany(of[name] as unknown[], onDead === 'go-on') : of[name],
+    ]),
+  ) as unknown as Joined<JoinSets>
+}
+
+function joinedMany(members: readonly unknown[], areSettled: boolean): JoinedMany<unknown> {
+  const counts = { completed: 0, dead: 0, cancelled: 0, expired: 0 }
+  for (const member of members) counts[areSettled ? (member as Settled<unknown>).fate : 'completed'] += 1
+  return {
+    counts,
+    async *[Symbol.asyncIterator]() {
+      yield* members
+    },
+  }
 }
 
 function batchContext(task: AnyBatchTask, { inputs, ...job }: Partial<GivenBatch>): TestBatchContext {

@@ -5,6 +5,7 @@ export type { StoreVerb } from './store-failures.js'
 export {
   type GivenBatch,
   type GivenJob,
+  type GivenJoin,
   type GivenOrdered,
   type TestBatchContext,
   type TestContext,

@@ -153,6 +153,7 @@ describe('an editor offers', () => {
 const methods = [
   'enqueue',
   'enqueueMany',
+  'flow',
   'results',
   'job',
   'worker',
@@ -163,11 +164,18 @@ const methods = [
   'on',
 ]
 
+/** Options with an example of their own. */
+const properties = [
+  ['JoinTaskOptions', 'joins'],
+  ['JoinEnqueueOptions', 'after'],
+] as const
+
 /** What the examples may use without a word: what stands around them in the code of a user. */
 const surroundings = `
 declare const sendEmail: Task<'send-email', { to: string }, { to: string }, { sentTo: string }, 'default'>
 declare const syncAccount: OrderedTask<'sync-account', { account: string; email: string }, { account: string; email: string }>
 declare const crawl: Task<'crawl', { url: string }, { url: string }, void, 'default'>
+declare const report: JoinTask<'report', { month: string }, { month: string }, void, { page: typeof crawl; mails: ManyMembers<typeof sendEmail, 'fail', true> }, 'default'>
 declare const mill: Mill
 declare const ctx: JobContext
 declare const answer: Response
@@ -213,6 +221,10 @@ function published(): { readonly examples: ReadonlyMap<string, Example[]>; reado
   for (const symbol of resolved)
     if (symbol.name in values) examples.set(symbol.name, examplesIn(symbol.name, symbol, checker))
   const mill = checker.getDeclaredTypeOfSymbol(resolved.find(({ name }) => name === 'Mill')!)
+  for (const [type, name] of properties) {
+    const declared = checker.getDeclaredTypeOfSymbol(resolved.find((symbol) => symbol.name === type)!)
+    examples.set(`${type}.${name}`, examplesIn(name, declared.getProperty(name)!, checker))
+  }
   for (const name of methods) examples.set(`Mill.${name}`, examplesIn(name, mill.getProperty(name)!, checker))
   return { examples, exports: all.map(({ name }) => name) }
 }
@@ -221,7 +233,7 @@ const { examples, exports } = published()
 
 it('every public value and the ten most used methods of Mill have an example in their hover', () => {
   expect([...examples].filter(([, own]) => own.length === 0).map(([name]) => name)).toEqual([])
-  expect(examples.size).toBe(Object.keys(values).length + methods.length)
+  expect(examples.size).toBe(Object.keys(values).length + properties.length + methods.length)
 })
 
 it('every example in a hover fits the types', () => {

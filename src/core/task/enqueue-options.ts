@@ -131,6 +131,10 @@ export type JoinEnqueueOptions<Sets extends JoinSets, QueueName extends string =
    * The inputs of the jobs that this one waits for, by the names of its task's `joins`: one input, or for many a list
    * or an async iterable of inputs. They are enqueued with it. `within` bounds the wait: a job that still waits then is
    * dead as `join-late`. Default: no bound.
+   *
+   * @example
+   * const after = { page: { url: 'https://example.com' }, mails: [{ to: 'ada@example.com' }, { to: 'alan@example.com' }] }
+   * await mill.enqueue(report, { month: '2026-11' }, { after, within: '2d' })
    */
   readonly after: AfterOf<Sets>
 } & WaitBounds<Sets>

@@ -1,7 +1,7 @@
 /** Jobs that wait for others: from their enqueue to their run, on a test mill. */
 
 import { defineTask, many, type Settled, UnrecoverableError } from 'millrace'
-import { testMill } from 'millrace/testing'
+import { testContext, testMill } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
 const now = '2026-03-01T09:00:00Z'
@@ -263,5 +263,26 @@ describe('a dead join', () => {
     expect(await mill.queue('reports').morgue.revive([job.id], { members: true })).toBe(3)
     await mill.drain()
     expect(await job.result()).toBe(3)
+  })
+})
+
+describe('a test context of a join', () => {
+  it('gives its handler what the test says of its members', async () => {
+    const ctx = testContext(report, { joined: { rates: { eur: 3 }, sales: [{ region: 1, total: 10 }] } })
+
+    expect(await report.run!(november, ctx)).toMatchObject({ eur: 3, totals: [10], counts: { completed: 1, dead: 0 } })
+  })
+
+  it('counts the ends of a set that goes on', async () => {
+    const sales = [{ fate: 'dead', error: 'broken' } as const, { fate: 'expired' } as const]
+    const ctx = testContext(patient, { joined: { sales, rate: { fate: 'completed', result: { eur: 1 } } } })
+
+    expect(await patient.run!({}, ctx)).toMatchObject({ all: sales, counts: { completed: 0, dead: 1, expired: 1 } })
+  })
+
+  it('is refused without them, by the set that is missing', () => {
+    expect(() => testContext(report, { joined: { rates: { eur: 3 } } } as never)).toThrow(
+      /needs what its handler finds in ctx\.joined: \{ joined: \{ sales: \[member\] \} \}; got undefined/,
+    )
   })
 })
