@@ -107,12 +107,13 @@ export function isNeverSealed(sets: readonly Pick<HeldSet, 'size'>[]): boolean {
   return sets.some(({ size }) => size === undefined)
 }
 
-type PlaceText = readonly [queue: string, id: string, set: string, number: number, onDead: OnDead, keeps: 0 | 1]
+/** A place of a member, as its row has it. */
+export type PlaceRow = readonly [queue: string, id: string, set: string, number: number, onDead: OnDead, keeps: 0 | 1]
 
 /** The places of a member, as its row has them. */
 export function placesText(places: readonly MemberOf[]): string {
   const rows = places.map(
-    ({ join, set, number, onDead, keepsResults }): PlaceText => [
+    ({ join, set, number, onDead, keepsResults }): PlaceRow => [
       ...([join.queue, join.id, set, number] as const),
       ...([onDead, keepsResults ? 1 : 0] as const),
     ],
@@ -120,8 +121,12 @@ export function placesText(places: readonly MemberOf[]): string {
   return JSON.stringify(rows)
 }
 
+export function placeRowsIn(text: string): PlaceRow[] {
+  return JSON.parse(text) as PlaceRow[]
+}
+
 export function placesIn(text: string): MemberOf[] {
-  return (JSON.parse(text) as PlaceText[]).map(([queue, id, set, number, onDead, keeps]) => ({
+  return placeRowsIn(text).map(([queue, id, set, number, onDead, keeps]) => ({
     ...{ join: { queue, id }, set, number },
     ...{ onDead, keepsResults: keeps === 1 },
   }))

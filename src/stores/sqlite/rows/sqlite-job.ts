@@ -24,6 +24,7 @@ import { rememberedForMs } from '../../rules/bounds.js'
 import { expiredReason, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
+import type { ForJoins } from './sqlite-join-ends.js'
 import type { SqliteLanes } from './sqlite-lanes.js'
 import { type QueueRow, takeStamp } from './sqlite-queue.js'
 
@@ -41,13 +42,6 @@ export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ti
 
 /** The most bits of `noted` of a job that is neither a join nor a member. */
 const unjoined = noteBits.notes
-
-/** What a member leaves to its joins. `error` is as stored. */
-export interface ForJoins {
-  readonly payload?: Payload
-  readonly codec?: string
-  readonly error?: string | null
-}
 
 /** The joins of the store, told of what happens to jobs that are joins or members, and of no others. */
 export interface JoinNews {

@@ -3,12 +3,10 @@
  * commit. So each is a part of its transaction, and a join that many of them reach is read and written once.
  */
 
-import { payloadBytes } from '../../../core/values/codec.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { Fate, MemberOf } from '../../contract/new-join.js'
 import { dead, type JobRow, noteBits, ready, waiting } from '../../rows/job-row.js'
-import { cancelledFate, deadFate, fates, type HeldSet, joinDueAt, placesIn, waitingFrom } from '../../rows/join-row.js'
-import { payloadToStored } from '../../rows/stored-text.js'
+import { type HeldSet, joinDueAt, type PlaceRow, placeRowsIn, placesIn, waitingFrom } from '../../rows/join-row.js'
 import {
   effectOf,
   isComplete,
@@ -24,7 +22,8 @@ import { dropJoin, type HeldJoin, joinOf, reportFailed, storeJoin, writeJoin } f
 import type { SqlSteps } from '../../sql/sql-steps.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import type { ForJoins, JoinNews, SqliteJobs } from './sqlite-job.js'
+import type { JoinNews, SqliteJobs } from './sqlite-job.js'
+import { type CompletedRow, completedRow, type ForJoins, SqliteJoinEnds } from './sqlite-join-ends.js'
 import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
 
 /** The transaction, as far as joins need it. */
@@ -41,12 +40,9 @@ interface JoinHost {
 /** The end of a member, with its id and places as its row has them. */
 interface MemberReport extends ForJoins {
   readonly id: string
-  readonly places: string
+  readonly places: readonly PlaceRow[]
   readonly fate: Fate
 }
-
-/** The end as it is stored. */
-type Ended = ForJoins & { readonly fate: Fate }
 
 interface WorkingJoin extends HeldJoin {
   /** The name of its queue, and its id. */
@@ -60,32 +56,29 @@ interface WorkingJoin extends HeldJoin {
 export class SqliteJoins implements JoinNews {
   readonly #host: JoinHost
   #reports: MemberReport[] = []
-  /** The joins that this transaction has used, by the numbers of their jobs; and these numbers by queue and id. */
+  /** The members that have completed in this delivery and are not yet kept, by their sets. */
+  #completed = new Map<HeldSet, { readonly join: WorkingJoin; readonly rows: CompletedRow[] }>()
+  /** The joins that this transaction has used, by the numbers of their jobs. */
   #held = new Map<number, WorkingJoin>()
-  #rids = new Map<string, number>()
+  /** The one that was looked for last: most members of a call belong to one join. */
+  #last: WorkingJoin | undefined
+  /** The numbers of their jobs, by queue and id; undefined if there is no such join. */
+  #rids = new Map<string, number | undefined>()
+  readonly #ends: SqliteJoinEnds
   readonly #placesOf: Statement
+  readonly #find: Statement
   readonly #stateOf: Statement
   readonly #jobOf: Statement
-  readonly #enter: Statement
-  readonly #leave: Statement
-  readonly #keep: Statement
-  readonly #goForGood: Statement
-  readonly #takeBack: Statement
   readonly #cut: Statement
 
   constructor(host: JoinHost) {
     this.#host = host
     const { db } = host
+    this.#ends = new SqliteJoinEnds(db)
+    this.#find = db.prepare(`SELECT rid FROM job WHERE qid = ? AND id = ? AND noted & ${noteBits.join}`)
     this.#placesOf = db.prepare('SELECT id, places FROM job WHERE rid = ?')
     this.#stateOf = db.prepare('SELECT state FROM job WHERE rid = ?')
     this.#jobOf = db.prepare('SELECT queue.name AS queue, id FROM job JOIN queue USING (qid) WHERE rid = ?')
-    this.#enter = db.prepare('INSERT OR IGNORE INTO join_member (sid, number, rid) VALUES (?, ?, ?)')
-    this.#leave = db.prepare('DELETE FROM join_member WHERE sid = ? AND number = ?')
-    this.#keep = db.prepare('INSERT INTO join_end (sid, number, fate, codec, error, payload) VALUES (?, ?, ?, ?, ?, ?)')
-    this.#goForGood = db.prepare(
-      `UPDATE join_end SET fate = ${cancelledFate}, error = NULL WHERE sid = ? AND number = ? AND fate = ${deadFate}`,
-    )
-    this.#takeBack = db.prepare(`DELETE FROM join_end WHERE sid = ? AND number = ? AND fate = ${deadFate}`)
     this.#cut = db.prepare(`UPDATE job SET noted = noted | ${noteBits.cut} WHERE rid = ?`)
   }
 
@@ -94,7 +87,7 @@ export class SqliteJoins implements JoinNews {
   /** A join waits for its members, unless it has none. Its job was stored as waiting. */
   begin(queue: QueueRow, rid: number, job: NewJob, now: number): void {
     this.#host.run(storeJoin(rid, job, now))
-    this.resized(this.find(queue.name, job.id)!, now)
+    this.resized(this.#hold(queue.name, job.id, rid)!, now)
   }
 
   /** Whether one of the places of a new member was taken before. */
@@ -108,8 +101,7 @@ export class SqliteJoins implements JoinNews {
       const found = this.#setOf(place)
       if (found === undefined) continue
       const { join, set } = found
-      this.#enter.run(set.sid, place.number, rid)
-      set.added = place.number + 1
+      this.#ends.enter(set, place.number, rid)
       join.isChanged = true
     }
   }
@@ -118,7 +110,7 @@ export class SqliteJoins implements JoinNews {
 
   ended(rid: number, fate: Fate, left: ForJoins = {}): void {
     const { id, places } = this.#placesOf.get(rid) as { id: string; places: string }
-    this.report({ ...left, id, places, fate })
+    this.report({ ...left, id, places: placeRowsIn(places), fate })
   }
 
   /** Takes the end of a member, to be delivered before the commit. */
@@ -134,10 +126,7 @@ export class SqliteJoins implements JoinNews {
       const found = this.#setOf(place)
       if (found === undefined || memberId(found.set, place.number) !== id || !this.isOpen(found.join)) continue
       const { join, set } = found
-      if (this.#takeBack.run(set.sid, place.number).changes === 0) continue
-      this.#enter.run(set.sid, place.number, rid)
-      set.counts.dead -= 1
-      join.isChanged = true
+      if (this.#ends.takeBack(set, place.number, rid)) join.isChanged = true
     }
   }
 
@@ -162,6 +151,7 @@ export class SqliteJoins implements JoinNews {
   isOver(rid: number): void {
     const held = this.#held.get(rid)
     if (held !== undefined) {
+      this.#last = undefined
       this.#held.delete(rid)
       this.#rids.delete(keyOf(held.queue, held.id))
     }
@@ -179,6 +169,7 @@ export class SqliteJoins implements JoinNews {
     const left = this.#takeReports()
     for (let report = left.pop(); report !== undefined; report = left.pop()) {
       this.#take(report, now)
+      if (left.length === 0) this.#keepCompleted(now)
       if (this.#reports.length > 0) left.push(...this.#takeReports())
     }
   }
@@ -191,39 +182,51 @@ export class SqliteJoins implements JoinNews {
   }
 
   #take(report: MemberReport, now: number): void {
-    for (const { join: key, set: name, number } of placesIn(report.places)) {
-      const join = this.find(key.queue, key.id)
+    for (const [queue, id, name, number] of report.places) {
+      const join = this.find(queue, id)
       const set = join?.sets.find((one) => one.name === name)
       if (join === undefined || set === undefined || !this.isOpen(join)) continue
       // The members of an earlier join of this id have other ids.
-      if (memberId(set, number) !== report.id || !this.#keepEnd(join, set, number, report)) continue
-      const { fate } = report
-      if (join.row.bytes > mostJoinBytes) this.#fail(join, tooLargeReason, tooLargeError, now)
-      else if (effectOf(fate, set.onDead) === 'fails')
-        this.#fail(join, memberDeadReason, memberDeadError(set, number, fate), now)
-      else this.#check(join, now)
+      if (memberId(set, number) !== report.id) continue
+      const row = completedRow(number, set.keepsResults, report)
+      if (row === undefined) this.#keep(join, set, number, report, now)
+      else this.#keepLater(join, set, row)
     }
   }
 
-  /**
-   * False, with nothing changed: this end was reported before. Of such ends only one changes: a dead member may go for
-   * good.
-   */
-  #keepEnd(join: WorkingJoin, set: HeldSet, number: number, { fate, payload, codec, error }: Ended): boolean {
-    if (this.#leave.run(set.sid, number).changes === 0) {
-      if (fate !== 'cancelled' || set.onDead === 'go-on') return false
-      if (this.#goForGood.run(set.sid, number).changes === 0) return false
-      set.counts.dead -= 1
-    } else if (!set.keepsResults) this.#keep.run(set.sid, number, fates.indexOf(fate), null, null, null)
-    else {
-      const stored = payload === undefined ? null : payloadToStored(payload)
-      this.#keep.run(set.sid, number, fates.indexOf(fate), codec ?? null, error ?? null, stored)
-      if (payload !== undefined) join.row.bytes += payloadBytes(payload)
+  #keepLater(join: WorkingJoin, set: HeldSet, row: CompletedRow): void {
+    const others = this.#completed.get(set)
+    if (others === undefined) this.#completed.set(set, { join, rows: [row] })
+    else others.rows.push(row)
+  }
+
+  #keepCompleted(now: number): void {
+    if (this.#completed.size === 0) return
+    const completed = this.#completed
+    this.#completed = new Map()
+    for (const [set, { join, rows }] of completed) {
+      join.row.bytes += this.#ends.keepCompleted(set, rows)
+      join.isChanged = true
+      this.#judge(join, now)
     }
-    set.counts[fate] += 1
+  }
+
+  #keep(join: WorkingJoin, set: HeldSet, number: number, report: MemberReport, now: number): void {
+    this.#keepCompleted(now)
+    const bytes = this.#ends.keep(set, number, report)
+    if (bytes === undefined) return
+    join.row.bytes += bytes
     join.isChanged = true
+    const { fate } = report
     if (set.onDead !== 'go-on' && (fate === 'cancelled' || fate === 'expired')) this.#cut.run(join.row.rid)
-    return true
+    if (effectOf(fate, set.onDead) === 'fails')
+      this.#fail(join, memberDeadReason, memberDeadError(set, number, fate), now)
+    else this.#judge(join, now)
+  }
+
+  #judge(join: WorkingJoin, now: number): void {
+    if (join.row.bytes > mostJoinBytes) this.#fail(join, tooLargeReason, tooLargeError, now)
+    else this.#check(join, now)
   }
 
   /** The join is ready once nobody is outstanding. A server would look for one row of `join_member`. */
@@ -277,11 +280,20 @@ export class SqliteJoins implements JoinNews {
 
   /** Undefined: there is no such join, or it has ended. */
   find(queue: string, id: string): WorkingJoin | undefined {
-    const known = this.#rids.get(keyOf(queue, id))
-    if (known !== undefined) return this.#held.get(known)
+    const last = this.#last
+    if (last !== undefined && last.id === id && last.queue === queue) return last
+    const key = keyOf(queue, id)
+    const known = this.#rids.get(key)
+    if (known !== undefined) {
+      this.#last = this.#held.get(known)
+      return this.#last
+    }
+    if (this.#rids.has(key)) return undefined
     const row = this.#host.queues.find(queue)
-    const job = row && this.#host.jobs.find(row, id)
-    return job === undefined || !(job.noted & noteBits.join) ? undefined : this.#hold(queue, id, job.rid)
+    const job = row && (this.#find.get(row.qid, id) as { rid: number } | undefined)
+    if (job !== undefined) return this.#hold(queue, id, job.rid)
+    this.#rids.set(key, undefined)
+    return undefined
   }
 
   /** The join of this job. */
@@ -326,8 +338,13 @@ export class SqliteJoins implements JoinNews {
   /** Delivers what is left, and writes what has changed. Called before each commit of a write. */
   flush(): void {
     this.deliver()
-    if (this.#held.size === 0) return
+    if (this.#rids.size === 0) return
     for (const join of this.#held.values()) if (join.isChanged) this.#host.run(writeJoin(join))
+    this.#forgetHeld()
+  }
+
+  #forgetHeld(): void {
+    this.#last = undefined
     this.#held = new Map()
     this.#rids = new Map()
   }
@@ -335,8 +352,8 @@ export class SqliteJoins implements JoinNews {
   /** Called after a rollback. */
   forget(): void {
     this.#reports = []
-    this.#held = new Map()
-    this.#rids = new Map()
+    this.#completed = new Map()
+    this.#forgetHeld()
   }
 }
 

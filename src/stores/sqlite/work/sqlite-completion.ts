@@ -5,6 +5,7 @@
 
 import type { KeptResult, SettleItem } from '../../contract/settle.js'
 import { noteBits, running } from '../../rows/job-row.js'
+import type { PlaceRow } from '../../rows/join-row.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -67,7 +68,7 @@ export class SqliteCompletion {
     const together = `${found} ${held(among, '?3')}`
     this.#look = db.prepare(together)
     this.#lookOrdered = db.prepare(`${together} AND successor_stamp IS NULL`)
-    const members = `json_group_array(json_array(id, places)) FILTER (WHERE noted = ${noteBits.member}) AS members`
+    const members = `json_group_array(json_array(id, json(places))) FILTER (WHERE noted = ${noteBits.member}) AS members`
     this.#lookMembers = db.prepare(`${found}, ${members} ${held(among, '?3', `noted IN (0, ${noteBits.member})`)}`)
   }
 
@@ -122,7 +123,7 @@ export class SqliteCompletion {
     if (found !== count) return false
     this.#transaction.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
-    for (const [id, places] of JSON.parse(members) as [string, string][])
+    for (const [id, places] of JSON.parse(members) as [string, PlaceRow[]][])
       this.#transaction.joins.report({ ...results?.get(id), id, places, fate: 'completed' })
     return true
   }

@@ -41,6 +41,8 @@ export class SqliteEnqueue {
   readonly #memory: Statement
   readonly #forget: Statement
   readonly #pushes: SqliteOrderedEnqueue
+  /** The number of the row of the last join or member that was inserted. */
+  #joined = 0
   /** The members of the graph that is being added, with the numbers of their rows: their joins may come after them. */
   #members: (readonly [rid: number, job: NewJob])[] | undefined
 
@@ -304,7 +306,7 @@ export class SqliteEnqueue {
   }
 
   #enterJoins(queue: QueueRow, job: NewJob, now: number): void {
-    const { rid } = this.#transaction.jobs.find(queue, job.id)!
+    const rid = this.#joined
     if (job.memberOf !== undefined) {
       queue.membered = 1
       if (this.#members === undefined) this.#transaction.joins.enter(rid, job.memberOf)
@@ -331,7 +333,9 @@ export class SqliteEnqueue {
     if (!isJoined) return this.#insertExpiring.run(...values, expires).changes === 1
     const noted = (job.join === undefined ? 0 : noteBits.join) | (job.memberOf === undefined ? 0 : noteBits.member)
     const places = job.memberOf === undefined ? null : placesText(job.memberOf)
-    return this.#insertJoined.run(...values, expires, noted, places).changes === 1
+    const { changes, lastInsertRowid } = this.#insertJoined.run(...values, expires, noted, places)
+    this.#joined = Number(lastInsertRowid)
+    return changes === 1
   }
 }
 
