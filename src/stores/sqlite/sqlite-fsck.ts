@@ -11,6 +11,7 @@ import { morgueOf } from '../rows/queue-row.js'
 import type { Database } from './file/sqlite-driver.js'
 import type { QueueRow } from './rows/sqlite-queue.js'
 import type { SqliteTransaction } from './rows/sqlite-transaction.js'
+import { joinBreaches, joinStrays, repairJoins } from './sqlite-join-fsck.js'
 
 const mostFaults = 10
 
@@ -96,6 +97,7 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
     'Claims on it fail. Restore a backup.',
     'SELECT throttle AS id FROM queue WHERE qid = ?1 AND throttle IS NOT NULL AND throttle NOT IN (SELECT scope FROM throttle)',
   ],
+  ...joinBreaches,
 ]
 
 /** The rows of each breach, by its place in the list. */
@@ -223,6 +225,10 @@ function strays(db: Database): FsckFinding[] {
   if (jobs > 0) findings.push(error('jobs', `${jobs} belong to no queue. They never run. Restore a backup.`))
   const payloads = count('SELECT count(*) AS n FROM payload WHERE rid NOT IN (SELECT rid FROM job)')
   if (payloads > 0) findings.push(warning('payloads', `${payloads} belong to no job. Nothing but room is lost.`))
+  for (const [what, sql] of joinStrays) {
+    const stray = count(sql)
+    if (stray > 0) findings.push(warning(what, `${stray} belong to nothing. Nothing but room is lost.`))
+  }
   const notes = ['checkpoint', 'log', 'fields'].reduce(
     (sum, table) =>
       sum +
@@ -350,6 +356,8 @@ function repairRow(transaction: SqliteTransaction, row: QueueRow): string[] {
     row.last_fence = last.fence
     done.push('raised the last fence to the highest that a claim has')
   }
+
+  done.push(...repairJoins(transaction, row))
 
   const counts = countsOf(db, row)
   const wrong = counted.filter((name) => counts[name] !== row[name])

@@ -1,0 +1,86 @@
+import { afterEach, expect, it } from 'vitest'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
+import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { job, queue, SqliteScene } from './sqlite-scene.js'
+
+const scene = new SqliteScene()
+afterEach(() => scene.close())
+
+/** A join that waits for two of three members: one has completed. */
+async function waiting(): Promise<SqliteStore> {
+  const store = await scene.opened()
+  const of = { name: 'all', onDead: 'go-on', keepsResults: true } as const
+  const sets = [{ ...of, queue: queue.name, ids: 'row', isMany: true, size: 3 }]
+  const member = (number: number): NewJob =>
+    job(`row.${number}`, {
+      memberOf: [{ ...of, set: of.name, join: { queue: queue.name, id: 'join' }, number }],
+    })
+  const jobs = [job('join', { join: { sets, sealWithinMs: 60_000 } }), member(0), member(1), member(2)]
+  expect(await store.joins.enqueue([{ callId: 'a', queue: queue.name, jobs }])).toEqual({ outcome: 'added' })
+  const { claims } = await store.claim([{ queue: queue.name, limit: 1 }], { worker: 'w', leaseMs: 60_000 })
+  await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
+  return store
+}
+
+async function sql(text: string): Promise<void> {
+  const db = (await loadDriver())(scene.file)
+  db.exec(text)
+  db.close()
+}
+
+async function faults(store: SqliteStore): Promise<string[]> {
+  return (await store.health.check()).filter(({ level }) => level !== 'ok').map(({ text }) => text)
+}
+
+async function stateOf(store: SqliteStore): Promise<string | undefined> {
+  return (await store.records.get(queue.name, 'join'))?.state
+}
+
+it('a join that waits passes the check, and repair leaves it as it is', async () => {
+  const store = await waiting()
+
+  expect(await faults(store)).toEqual([])
+  expect((await store.health.repair!()).mended).toEqual([])
+  expect(await stateOf(store)).toBe('waiting')
+})
+
+it.each([
+  ['whose members have vanished', 'DELETE FROM job WHERE id IN ("row.1", "row.2")', /not there, or have ended: join\./],
+  [
+    'whose members have ended without a report',
+    'UPDATE job SET state = 4, finished_at = 1 WHERE id IN ("row.1", "row.2")',
+    /not there, or have ended: join\./,
+  ],
+  [
+    'that has not noticed the last end',
+    'DELETE FROM join_member; INSERT INTO join_end (sid, number, fate) SELECT sid, n, 0 FROM join_set, (SELECT 1 AS n UNION SELECT 2); UPDATE join_set SET completed = 3',
+    /all of their members have ended: join\./,
+  ],
+  [
+    'that counts wrongly, and would wait for ever',
+    'DELETE FROM join_member; INSERT INTO join_end (sid, number, fate) SELECT sid, n, 0 FROM join_set, (SELECT 1 AS n UNION SELECT 2)',
+    /count the ends of their members wrongly: join\./,
+  ],
+])('a join %s is found, and ready after a repair', async (_, damage, text) => {
+  const store = await waiting()
+  await sql(damage.replaceAll('"', "'"))
+  expect(await faults(store)).toEqual(expect.arrayContaining([expect.stringMatching(text)]))
+
+  const { mended, left } = await store.health.repair!()
+
+  expect(mended.length).toBeGreaterThan(0)
+  expect(left.filter(({ level }) => level !== 'ok')).toEqual([])
+  expect(await stateOf(store)).toBe('ready')
+})
+
+it.each([
+  ['a join of which nothing else is stored', 'DELETE FROM join_job', /not stored for whom they wait: join\./],
+  ['members of no join', 'DELETE FROM join_set', /^2 belong to nothing/],
+  ['a join without a job', 'UPDATE join_job SET rid = 1000', /^1 belong to nothing/],
+])('%s is found', async (_, damage, text) => {
+  const store = await waiting()
+  await sql(damage)
+
+  expect(await faults(store)).toEqual(expect.arrayContaining([expect.stringMatching(text)]))
+})
