@@ -1,6 +1,7 @@
 /** Contract cases: every way in which a member can end, and what is no end. */
 
 import assert from 'node:assert/strict'
+import type { SettleItem } from '../../../stores/contract/settle.js'
 import type { Settlement } from '../../sequences/command.js'
 import { joinConcern } from '../scenes/contract-case.js'
 import { type JoinScene, members, newSet, place } from '../scenes/join-scene.js'
@@ -163,6 +164,40 @@ export const joinEnds = joinConcern('the ends of members', [], {
     assert.equal(await scene.state(), 'waiting')
     await scene.end(now, { kind: 'complete' })
     assert.equal(await scene.state(), 'ready')
+  },
+
+  async 'the ends of members that are settled in one call are all reported'(scene) {
+    await scene.join({ sets: { all: 8 } })
+    await scene.enqueue(['other'], { queue: members })
+    const claims = await scene.members()
+    const results = [{ payload: '"0"' }, { payload: 'ü\0🎈' }, {}, { payload: Uint8Array.of(1, 2) }]
+    const items = claims.map(({ queue, id, fence }, i): SettleItem => {
+      const result = results[i % results.length]
+      return { queue, id, fence, kind: 'complete', ...(i < 6 ? { result: { ...result, onlyForJoins: true } } : {}) }
+    })
+
+    assert.deepEqual(
+      await scene.store.settle(items),
+      items.map(() => 'ok'),
+    )
+
+    assert.equal(await scene.state(), 'ready')
+    assert.equal((await scene.set()).counts.completed, 8)
+    const ends = await scene.joins.ends({ queue: 'mail', id: 'join' }, 'all', 0, 10)
+    const payloads = ends.map(({ payload }) => (typeof payload === 'object' ? [...payload] : payload))
+    assert.deepEqual(payloads, ['"0"', 'ü\0🎈', undefined, [1, 2], '"0"', 'ü\0🎈', undefined, undefined])
+    assert.deepEqual(await scene.states(members), [])
+  },
+
+  async 'members that complete together without results are all reported'(scene) {
+    await scene.join({ sets: { all: 6 } })
+    const claims = await scene.members()
+    await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
+    assert.equal(await scene.state(), 'ready')
+    assert.deepEqual(
+      await scene.ends(),
+      [0, 1, 2, 3, 4, 5].map((n) => `${n} completed`),
+    )
   },
 
   async 'the end of a member is reported to each of its joins'(scene) {

@@ -263,6 +263,21 @@ export const joining = joinConcern('joins', [], {
     assert.equal(await scene.state('outer'), 'dead: join-member-dead')
   },
 
+  async 'in a graph members may come before their joins'(scene) {
+    const outer = newSet('outer', 'parts', { ids: 'inner', isMany: false, queue: 'mail' })
+    const calls = callsOf('graph', [
+      ['mail', [newJoin({ id: 'outer', sets: { parts: { ...outer, size: 1 } } })]],
+      ['mail', [memberOf('last', newSet('last', 'all', 1), 0)]],
+      ['mail', [{ ...newJoin({ id: 'inner', sets: { all: 1 } }), memberOf: [place('outer', outer, 0)] }]],
+      [members, [memberOf('inner', newSet('inner', 'all', 1), 0)]],
+      ['mail', [newJoin({ id: 'last', sets: { all: { size: 1, queue: 'mail' } } })]],
+    ])
+    assert.deepEqual(await scene.joins.enqueue(calls), { outcome: 'added' })
+    assert.equal((await scene.set('all', 'last')).added, 1)
+    await scene.end(await scene.claimOne(), { kind: 'complete' })
+    assert.equal(await scene.state('last'), 'ready')
+  },
+
   async 'a graph sent again is not added twice'(scene) {
     assert.deepEqual(await scene.graph({ sets: { all: 2 } }, 'same'), { outcome: 'added' })
     await scene.completes()
