@@ -63,7 +63,7 @@ export class SqliteJoinEnds {
   /** A member was added. */
   enter(set: HeldSet, number: number, rid: number): void {
     this.#enter.run(set.sid, number, rid)
-    set.added = number + 1
+    set.added = Math.max(set.added, number + 1)
   }
 
   /**

@@ -91,14 +91,14 @@ export class SqliteJoins implements JoinNews {
   }
 
   /** Whether one of the places of a new member was taken before. */
-  hasMember(places: readonly MemberOf[]): boolean {
-    return places.some((place) => place.number < (this.#setOf(place)?.set.added ?? 0))
+  hasMember(id: string, places: readonly MemberOf[]): boolean {
+    return places.some((place) => place.number < (this.#setOf(place, id)?.set.added ?? 0))
   }
 
   /** A job was added that is a member. In a join that is gone it has no place. */
-  enter(rid: number, places: readonly MemberOf[]): void {
+  enter(rid: number, id: string, places: readonly MemberOf[]): void {
     for (const place of places) {
-      const found = this.#setOf(place)
+      const found = this.#setOf(place, id)
       if (found === undefined) continue
       const { join, set } = found
       this.#ends.enter(set, place.number, rid)
@@ -123,8 +123,8 @@ export class SqliteJoins implements JoinNews {
     this.#forgetStates()
     const { id, places } = this.#placesOf.get(rid) as { id: string; places: string }
     for (const place of placesIn(places)) {
-      const found = this.#setOf(place)
-      if (found === undefined || memberId(found.set, place.number) !== id || !this.isOpen(found.join)) continue
+      const found = this.#setOf(place, id)
+      if (found === undefined || !this.isOpen(found.join)) continue
       const { join, set } = found
       if (this.#ends.takeBack(set, place.number, rid)) join.isChanged = true
     }
@@ -186,7 +186,6 @@ export class SqliteJoins implements JoinNews {
       const join = this.find(queue, id)
       const set = join?.sets.find((one) => one.name === name)
       if (join === undefined || set === undefined || !this.isOpen(join)) continue
-      // The members of an earlier join of this id have other ids.
       if (memberId(set, number) !== report.id) continue
       const row = completedRow(number, set.keepsResults, report)
       if (row === undefined) this.#keep(join, set, number, report, now)
@@ -313,10 +312,14 @@ export class SqliteJoins implements JoinNews {
     return join
   }
 
-  #setOf({ join: key, set: name }: MemberOf): { readonly join: WorkingJoin; readonly set: HeldSet } | undefined {
+  /** The members of an earlier join of this id have other ids, and no place in it. */
+  #setOf(
+    { join: key, set: name, number }: MemberOf,
+    id: string,
+  ): { readonly join: WorkingJoin; readonly set: HeldSet } | undefined {
     const join = this.find(key.queue, key.id)
     const set = join?.sets.find((one) => one.name === name)
-    return join === undefined || set === undefined ? undefined : { join, set }
+    return join === undefined || set === undefined || memberId(set, number) !== id ? undefined : { join, set }
   }
 
   /** Once it will run, the ends of its members are what they are. */

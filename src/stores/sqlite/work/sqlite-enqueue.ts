@@ -110,7 +110,7 @@ export class SqliteEnqueue {
     } finally {
       this.#members = undefined
     }
-    for (const [rid, { memberOf }] of members) joins.enter(rid, memberOf!)
+    for (const [rid, { id, memberOf }] of members) joins.enter(rid, id, memberOf!)
     return { outcome: 'added' }
   }
 
@@ -301,15 +301,15 @@ export class SqliteEnqueue {
     return state === ready ? 0 : state === scheduled ? due - now : Number.POSITIVE_INFINITY
   }
 
-  #isMemberAlready({ memberOf }: NewJob): boolean {
-    return memberOf !== undefined && this.#transaction.joins.hasMember(memberOf)
+  #isMemberAlready({ id, memberOf }: NewJob): boolean {
+    return memberOf !== undefined && this.#transaction.joins.hasMember(id, memberOf)
   }
 
   #enterJoins(queue: QueueRow, job: NewJob, now: number): void {
     const rid = this.#joined
     if (job.memberOf !== undefined) {
       queue.membered = 1
-      if (this.#members === undefined) this.#transaction.joins.enter(rid, job.memberOf)
+      if (this.#members === undefined) this.#transaction.joins.enter(rid, job.id, job.memberOf)
       else this.#members.push([rid, job])
     }
     if (job.join !== undefined) this.#transaction.joins.begin(queue, rid, job, now)
