@@ -10,6 +10,8 @@ export interface MemoryAdmin {
   ring(queue: string): void
   /** Wakes all watchers of jobs. */
   tellEnds(): void
+  /** The ends of members in this step are reported when it is over. */
+  gatherEnds<T>(step: () => T): T
   enqueue(call: EnqueueCall): Enqueued[]
   /** Wakes all watchers of schedules. */
   tellSchedules(): void

@@ -107,6 +107,7 @@ export class MemoryStore implements Store {
       tellSchedules: () => data.bell.tellSchedules(),
       nextSchedule: (forMs, signal) => data.bell.scheduled(forMs, [signal, this.#closing.signal]),
       tellEnds: () => data.bell.tellEnds(),
+      gatherEnds: (step) => data.joins.gatherEnds(step),
       nextEnd: (forMs, signal) => data.bell.ended(forMs, [signal, this.#closing.signal]),
     }
     this.records = memoryRecords(admin)

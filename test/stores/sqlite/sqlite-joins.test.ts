@@ -45,7 +45,7 @@ async function counts(): Promise<Record<string, number>> {
   return { ...row }
 }
 
-it('of a join that has ended nothing is left, and of a large one nothing after some sweeps', async () => {
+it('nothing is left of a join that has ended, and of a large one nothing after some sweeps', async () => {
   const none = { join_job: 0, join_set: 0, join_member: 0, join_end: 0, join_failed: 0 }
   for (const size of [20, 2_500]) {
     const store = await joinOf(size)

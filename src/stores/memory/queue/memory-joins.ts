@@ -59,6 +59,7 @@ interface Left {
 export class MemoryJoins {
   readonly #joins = new Map<string, MemoryJoin>()
   #failed: FailedJoin[] = []
+  #gathered: Parameters<MemoryJoins['report']>[] | undefined
   readonly #became: (queue: string, id: string, now: number) => void
 
   /** `became`: called when a join has become ready, was scheduled, or is dead. */
@@ -116,12 +117,34 @@ export class MemoryJoins {
     }
   }
 
+  /**
+   * A step of administration first changes all of its jobs: their ends are reported when it is over. Otherwise it could meet
+   * a join that a member has made dead meanwhile.
+   */
+  gatherEnds<T>(step: () => T): T {
+    const gathered: Parameters<MemoryJoins['report']>[] = []
+    this.#gathered = gathered
+    try {
+      return step()
+    } finally {
+      this.#gathered = undefined
+      for (const report of gathered) this.report(...report)
+    }
+  }
+
   /** A member has ended so. Of ends that were reported before, only one changes: a dead member may go for good. */
-  report({ spec: { id, memberOf = [] } }: MemoryJob, fate: Fate, left: Left, now: number): void {
+  report(job: MemoryJob, fate: Fate, left: Left, now: number): void {
+    if (this.#gathered !== undefined) {
+      this.#gathered.push([job, fate, left, now])
+      return
+    }
+    const { id, memberOf = [] } = job.spec
     for (const place of memberOf) {
       const found = this.#setOf(place, id)
       if (found === undefined || !isOpenToReports(found.join)) continue
       const { join, set } = found
+      // One of an earlier join of this id, by the same id, which was not added to this one.
+      if (place.number >= set.added) continue
       const before = set.ends.get(place.number)?.fate
       if (before !== undefined && (before !== 'dead' || fate !== 'cancelled' || set.onDead === 'go-on')) continue
       if (before !== undefined) set.counts[before] -= 1
@@ -194,7 +217,8 @@ export class MemoryJoins {
   /** `cancel`: cancels a member that waits or runs; false if it does neither. */
   sweep(cancel: (queue: string, id: string) => boolean, now: number): { failed: FailedJoin[]; more: boolean } {
     const due = [...this.#joins.values()].filter((join) => join.job.state === 'waiting' && waitsUntil(join) <= now)
-    due.sort((a, b) => waitsUntil(a) - waitsUntil(b) || a.job.seq - b.job.seq)
+    // Those of one moment in the order in which they came.
+    due.sort((a, b) => waitsUntil(a) - waitsUntil(b))
     for (const join of due.slice(0, upkeepLimit)) {
       if (isNeverSealed(join) && join.sealBy <= now) this.#fail(join, neverSealedReason, neverSealedError, now)
       else this.#fail(join, lateReason, lateError(outstandingIn(join.sets)), now)

@@ -31,6 +31,16 @@ export function memoryRecords(store: MemoryAdmin): Records {
     where: JobSelection,
     states: readonly JobState[],
     change: (queue: MemoryQueue, job: MemoryJob, now: number) => boolean,
+    isIdle?: (job: MemoryJob, now: number) => boolean,
+  ): Step {
+    return store.gatherEnds(() => stepOver(name, where, states, change, isIdle))
+  }
+
+  function stepOver(
+    name: string,
+    where: JobSelection,
+    states: readonly JobState[],
+    change: (queue: MemoryQueue, job: MemoryJob, now: number) => boolean,
     isIdle: (job: MemoryJob, now: number) => boolean = () => false,
   ): Step {
     const now = store.now()

@@ -16,7 +16,7 @@ export interface ForJoins {
   readonly error?: string | null
 }
 
-type End = ForJoins & { readonly fate: Fate }
+type ReportedEnd = ForJoins & { readonly fate: Fate }
 
 /** Fewer ends are kept one by one: two statements would cost more. */
 const fewestTogether = 4
@@ -26,7 +26,11 @@ const longestTogether = 2_048
 export type CompletedRow = readonly [number: number, result?: string]
 
 /** Undefined: such an end is not kept together with others, because JSON does not carry its result unchanged. */
-export function completedRow(number: number, keeps: boolean, { fate, payload, codec }: End): CompletedRow | undefined {
+export function completedRow(
+  number: number,
+  keeps: boolean,
+  { fate, payload, codec }: ReportedEnd,
+): CompletedRow | undefined {
   if (fate !== 'completed' || codec !== undefined) return undefined
   if (payload === undefined || !keeps) return [number]
   if (typeof payload !== 'string' || payload.length > longestTogether || !payload.isWellFormed()) return undefined
@@ -70,7 +74,7 @@ export class SqliteJoinEnds {
    * Returns the bytes of the result that is kept. Undefined, with nothing changed: this end was reported before. Of such
    * ends only one changes: a dead member may go for good.
    */
-  keep(set: HeldSet, number: number, { fate, payload, codec, error }: End): number | undefined {
+  keep(set: HeldSet, number: number, { fate, payload, codec, error }: ReportedEnd): number | undefined {
     const { sid, keepsResults, onDead, counts } = set
     let bytes = 0
     if (this.#leave.run(sid, number).changes === 0) {
