@@ -334,7 +334,7 @@ function sized(
 
 function leftOpen<E extends Error>(error: E, open: readonly FillingSet[]): E {
   const stored = open.reduce((sum, { from }) => sum + from, 0)
-  error.message += ` The join is stored, with at most ${stored} of its members, and is open: enqueue it again under the same id of your own to go on, or cancel it. Otherwise it is dead as join-never-sealed after its sealWithin.`
+  error.message += `\nThe join is stored, with at most ${stored} of its members, and is open: enqueue it again under the same id of your own to go on, or cancel it. Otherwise it is dead as join-never-sealed after its sealWithin.`
   return error
 }
 

@@ -3,6 +3,7 @@
 import { defineTask, many, type Settled, UnrecoverableError } from 'millrace'
 import { testContext, testMill } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 
 const now = '2026-03-01T09:00:00Z'
 
@@ -135,6 +136,73 @@ describe('a join', () => {
     const { totals, counts } = await job.result()
     expect(totals).toEqual(Array.from({ length: 2_345 }, (_, n) => n * 10))
     expect(counts.completed).toBe(2_345)
+  })
+
+  it('of few members with large inputs is stored in several calls, with results in order', async () => {
+    const size = defineTask({ name: 'size', queue: 'sums', run: async (text: string) => text.length })
+    const sizes = defineTask({
+      name: 'sizes',
+      queue: 'reports',
+      joins: { first: size, all: many(size) },
+      async run(_: object, ctx) {
+        const all: number[] = []
+        for await (const one of ctx.joined.all) all.push(one)
+        return [ctx.joined.first, ...all]
+      },
+    })
+    const mill = made({ tasks: [size, sizes] })
+    const all = Array.from({ length: 60 }, (_, n) => 'x'.repeat(200_000 + n))
+    const job = await mill.enqueue(sizes, {}, { after: { first: 'x', all } })
+    await mill.drain()
+
+    expect(await job.result()).toEqual([1, ...all.map(({ length }) => length)])
+  })
+
+  it('of many members passes through the middleware in parts', async () => {
+    const parts: number[] = []
+    const mill = made({
+      tasks,
+      middleware: [
+        {
+          async enqueue(items, next) {
+            parts.push(items.length)
+            await next()
+          },
+        },
+      ],
+    })
+    const sales = Array.from({ length: 1_200 }, (_, n) => n)
+    await mill.enqueue(report, november, { after: { rates: { date: '' }, sales } })
+
+    expect([parts[0], Math.max(...parts) <= 250]).toEqual([2, true])
+    expect(parts.reduce((sum, part) => sum + part, 0)).toBe(1_202)
+  })
+
+  it('names a wrong input of many by its number, and is open until its call is repeated', async () => {
+    const strict = defineTask({
+      name: 'strict',
+      queue: 'sums',
+      input: z.number(),
+      run: async (n) => n,
+    })
+    const counted = defineTask({
+      name: 'counted',
+      queue: 'reports',
+      joins: { all: many(strict) },
+      run: async (_: object, ctx) => ctx.joined.all.counts.completed,
+    })
+    const mill = made({ tasks: [strict, counted] })
+    const numbers = Array.from({ length: 1_300 }, (_, n) => n)
+    const options = (all: readonly unknown[]) => ({ id: 'counted', after: { all: all as number[] } })
+    await expect(mill.enqueue(counted, {}, options([...numbers.slice(0, -1), 'x']))).rejects.toThrow(
+      /^member 1299 of set 'all': [\s\S]* is open: enqueue it again under the same id of your own to go on/,
+    )
+    await mill.drain()
+    expect(await mill.job(counted, 'counted').status()).toBe('waiting')
+    await mill.enqueue(counted, {}, options(numbers))
+    await mill.drain()
+
+    expect(await mill.job(counted, 'counted').result()).toBe(1_300)
   })
 
   it('under an id of its own is stored once', async () => {
