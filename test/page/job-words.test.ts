@@ -29,6 +29,7 @@ const told = (given: Partial<JobDetail>) =>
 describe('the timeline of a job', () => {
   it('shows past and coming steps', () => {
     expect(told({})).toEqual(['● Enqueued', '○ Start: when a worker is free', '○ End'])
+    expect(told({ state: 'waiting' })).toContain('○ Start: when the jobs that it waits for have ended')
     expect(told({ state: 'scheduled', runAt: at(3_600) })).toEqual([
       ...['● Enqueued', '○ Due', '○ Start: when it is due', '○ End'],
     ])

@@ -179,6 +179,27 @@ export interface QueueHistory {
 
 export type JobState = 'waiting' | 'scheduled' | 'ready' | 'running' | 'completed' | 'dead' | 'cancelled'
 
+/** What a job waits for. */
+export interface JoinProgress {
+  readonly sets: readonly JoinSet[]
+  /** When it dies if it still waits then. */
+  readonly waitsUntil?: Instant
+}
+
+export interface JoinSet {
+  readonly name: string
+  readonly queue: string
+  readonly onDead: 'fail' | 'go-on' | 'hold'
+  /** Absent while members are being added. */
+  readonly size?: number
+  readonly added: number
+  /** How many it waits for no more. */
+  readonly done: number
+  readonly counts: Readonly<Record<'completed' | 'dead' | 'cancelled' | 'expired', number>>
+  /** The first member that has not ended, or is held. */
+  readonly oldest?: string
+}
+
 /** One payload of an ordered job. */
 interface JobPayload {
   readonly input?: unknown
@@ -220,6 +241,10 @@ export interface JobRow {
   readonly result?: unknown
   readonly error?: string
   readonly reason?: string
+  /** Of a job that waits for others: what has become of these. Listings leave it out. */
+  readonly join?: JoinProgress
+  /** The jobs that wait, or waited, for this one. */
+  readonly joins?: readonly { readonly queue: string; readonly id: string; readonly set: string }[]
   /** The window leaves out its input, meta, result and checkpoint. */
   readonly payloadsHidden?: true
 }

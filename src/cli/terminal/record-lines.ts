@@ -4,7 +4,15 @@
  */
 
 import { linesOf } from '../../client/jobs/log-tail.js'
-import type { JobHold, JobRecord, PayloadRecord } from '../../core/job/job.js'
+import type {
+  FateCounts,
+  JobHold,
+  JobRecord,
+  JoinPlace,
+  JoinProgress,
+  JoinSetProgress,
+  PayloadRecord,
+} from '../../core/job/job.js'
 import type { JobFailure } from '../../core/job/job-failures.js'
 import type { JobOrigin } from '../../core/job/job-origin.js'
 import { defined } from '../../core/values/defined.js'
@@ -23,7 +31,19 @@ const lastLines = 20
 
 /** The lines of a record. `log`: print the whole kept log. */
 export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
-  const { payloads, payloadCount, pendingCount, priority, log, failures, parent: _, trace, schedule, ...rest } = job
+  const {
+    payloads,
+    payloadCount,
+    pendingCount,
+    priority,
+    log,
+    failures,
+    parent: _,
+    trace,
+    schedule,
+    join,
+    ...rest
+  } = job
   const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
   // Ordered jobs have no input of their own.
@@ -35,10 +55,13 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
     ...defined({ trace: trace?.traceparent }),
     ...(job.progress && { progress: progressWords(job) }),
     ...(job.held && { held: heldWords(job.held) }),
+    ...(job.joins && { joins: job.joins.map(joinWords).join('\n') }),
+    ...(join?.waitsUntil && { waitsUntil: join.waitsUntil }),
   }
   return [
     ...fieldLines(fields, remarks, terminal),
     ...(failures && failures.length > 1 ? ['', ...failureLines(failures, terminal)] : []),
+    ...(join === undefined ? [] : ['', ...memberLines(join, terminal)]),
     ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, job, terminal)]),
     ...(log === undefined || log === '' ? [] : ['', ...endOf(log, all, terminal)]),
   ]
@@ -46,6 +69,39 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
 
 function heldWords({ until }: JobHold): string {
   return until === undefined ? 'its group is paused' : `until ${until.toISOString()}`
+}
+
+/** A job that waits for this one. */
+function joinWords({ queue, id, set }: JoinPlace): string {
+  return `${printable(id)} in ${printable(queue)}, as one of ${set}`
+}
+
+/** The sets of a job that waits for others, and how far they are. */
+function memberLines({ sets }: JoinProgress, { colors, columns }: Terminal): string[] {
+  const figure = (title: keyof FateCounts): Column<JoinSetProgress> => ({
+    title,
+    align: 'right',
+    cell: ({ counts }) => count(counts[title]),
+  })
+  const shown: Column<JoinSetProgress>[] = [
+    { title: 'set', cell: ({ name }) => name },
+    {
+      title: 'done',
+      align: 'right',
+      cell: ({ done, size, added }) =>
+        `${count(done)} of ${count(size ?? added)}${size === undefined ? ' so far' : ''}`,
+    },
+    ...(['completed', 'dead', 'cancelled', 'expired'] as const).map(figure),
+    { title: 'if one does not complete', cell: ({ onDead }) => onDead },
+    {
+      title: 'oldest that it waits for',
+      cell: ({ oldest, queue }) => (oldest === undefined ? '-' : `${printable(oldest)} in ${printable(queue)}`),
+    },
+  ]
+  return [
+    colors.bold('waits for'),
+    ...table(shown, sets, { width: columns - 2, paintTitle: colors.dim }).map((line) => `  ${line}`),
+  ]
 }
 
 /** The fields of a record, each with its value and a remark after it. */

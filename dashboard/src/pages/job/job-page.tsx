@@ -23,6 +23,7 @@ import { FieldEditor } from './field-editor.js'
 import { actsOf, type JobDialog } from './job-acts.js'
 import { hasEnded, isOrdered, type JobDetail, type Relative } from './job-detail.js'
 import { JobTimeline } from './job-timeline.js'
+import { JoinPanel } from './join-panel.js'
 import { useLiveJob } from './live-job.js'
 import { LogPanel } from './log-panel.js'
 import { PayloadPanel } from './payload-panel.js'
@@ -108,6 +109,7 @@ function KnownJob({ job, name, log, isGone, done }: KnownProps) {
           <LogPanel text={log} isLive={isLive} id={job.id} />
         </div>
         <div class="grid min-w-0 content-start gap-4">
+          <JoinPanel job={job} />
           <FactList job={job} />
           <RelativesPanel job={job} />
           <FieldEditor job={job} name={name} isGone={isGone} onChange={done} />

@@ -1,5 +1,6 @@
 /** The timeline steps: the past and future steps of a job, and how long each part took. Pure. */
 
+import type { JobState } from '../../api/answers.js'
 import { diedOfFailure, failuresOf } from '../../api/answers.js'
 import { durationWords } from '../../words/duration-words.js'
 import { hasEnded, type JobDetail } from './job-detail.js'
@@ -58,6 +59,11 @@ function dueSteps(job: JobDetail, now: number): readonly TimelineStep[] {
   ]
 }
 
+const startWords: Readonly<Partial<Record<JobState, string>>> = {
+  ready: 'when a worker is free',
+  waiting: 'when the jobs that it waits for have ended',
+}
+
 function startSteps({ state, startedAt, attempt }: JobDetail): readonly TimelineStep[] {
   if (startedAt !== undefined) {
     const note = state === 'dead' ? 'for the last time' : `attempt ${attempt}`
@@ -70,7 +76,7 @@ function startSteps({ state, startedAt, attempt }: JobDetail): readonly Timeline
     : [
         {
           name: 'Start',
-          note: state === 'ready' ? 'when a worker is free' : 'when it is due',
+          note: startWords[state] ?? 'when it is due',
           isReached: false,
           tone: 'plain',
         },
