@@ -22,5 +22,8 @@ contractOf('redis-cluster', [
   'schedules',
   'ticks of schedules',
   'leads of schedules',
+  'joins',
+  'the ends of members',
+  'joins that die',
   'closing',
 ])

@@ -53,13 +53,15 @@ const redisRules: Record<string, Rule> = {
   ends: longestExpectMs,
   ended: 'wall',
   dead: 'wall',
+  joins: 'wall',
+  'join-tasks': 'wall',
   morgue: 'wall',
   // Brought back 30 s after a claim has met them, whatever they say: see `transit-lua`.
   transit: 'told',
   ...Object.fromEntries(
     ['ready-list', 'ready', 'suspects', 'jobs', 'claims', 'history', 'notes', 'completed'].map((key) => [key, 'told']),
   ),
-  ...Object.fromEntries(['grouped', 'lanes', 'successors'].map((key) => [key, 'told'])),
+  ...Object.fromEntries(['grouped', 'lanes', 'successors', 'joining'].map((key) => [key, 'told'])),
 }
 /** What holds no instant. */
 const timeless = [
@@ -75,6 +77,7 @@ const timeless = [
   'claimed-payloads',
   'dead-payloads',
   'dead-bodies',
+  'joined',
 ]
 /** Those of a throttle move with its recovery: see `rules/throttle/throttle-recovery`. */
 const scopeFields = ['recoveredAt', 'lastAt', 'quietUntil']

@@ -19,7 +19,7 @@ local redis = (function()
 local AUDIT, INSTANT, TOLD = table.remove(KEYS), tonumber(table.remove(ARGV)), table.remove(ARGV)
 local server = redis
 local seen = {}
-local names = { l = 'ready', r = 'ready', x = 'ready', s = 'scheduled', c = 'completed', d = 'dead' }
+local names = { l = 'ready', r = 'ready', x = 'ready', s = 'scheduled', w = 'waiting', c = 'completed', d = 'dead' }
 local function base(key) return string.match(key, '^(.*):[%a-]+$') end
 local function state_of(tag, id)
   local known = seen[tag .. id]

@@ -227,7 +227,15 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
   const claim = claimBytes === undefined ? undefined : readClaim(claimBytes)
   const { updatedAt: saidAt, ...noted } = canonicalNotes(id, shard.notes)
   const placed = `${Buffer.concat([bytes.subarray(8, 14), Buffer.from(id)]).toString('latin1')}`
-  const states = { l: 'ready', r: 'ready', x: 'ready', s: 'scheduled', c: 'completed', d: 'dead' } as const
+  const states = {
+    l: 'ready',
+    r: 'ready',
+    x: 'ready',
+    s: 'scheduled',
+    w: 'waiting',
+    c: 'completed',
+    d: 'dead',
+  } as const
   const state = claim === undefined ? states[past.state as keyof typeof states] : 'running'
   return {
     id,

@@ -93,6 +93,17 @@ export const shardKeys = [
   'running-by-group',
   /** Sorted set by the instant in ms at which they expire: waiting jobs that were never taken: sequence, id. */
   'expiring',
+  /** Sorted set: joins that wait for their members, as in `scheduled`. */
+  'joining',
+  /** Hash: the joins of the shard, and what those of all shards know of the members here (`joins-lua.ts`). */
+  'joins',
+  /** Hash, number of a fragment, dot and number of a member → its end, unless it completed and left nothing. */
+  'joined',
+  /**
+   * Sorted set: what is to be done about joins: a letter, and a fragment or an id (`joins-lua.ts`). A negative score is
+   * minus the instant in ms since which something is to be told elsewhere; a positive one when a sweep is to do it.
+   */
+  'join-tasks',
 ] as const
 
 /**
@@ -172,6 +183,10 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset'>> = {
   holds: 'zset',
   'running-by-group': 'hash',
   expiring: 'zset',
+  joining: 'zset',
+  joins: 'hash',
+  joined: 'hash',
+  'join-tasks': 'zset',
   payloads: 'zset',
   bodies: 'hash',
   'claimed-payloads': 'hash',
@@ -263,6 +278,14 @@ export function scheduleKeys(tag: string): string[] {
  */
 export function scheduleIndexKeys(namespace: string): readonly [index: string, places: string, lead: string] {
   return [`{${namespace}}:schedules`, `{${namespace}}:schedule-places`, `{${namespace}}:schedule-lead`]
+}
+
+/**
+ * The index of the joins of a namespace: a hash of all queues that may have joins or members; a hash that says which
+ * worker sweeps.
+ */
+export function joinIndexKeys(namespace: string): readonly [places: string, lead: string] {
+  return [`{${namespace}}:join-places`, `{${namespace}}:join-lead`]
 }
 
 /** The channel that announces changed schedules. It begins like the keys of a queue, but no queue has an empty name. */

@@ -7,6 +7,7 @@ import { longestTimerMs } from '../../core/platform/timer.js'
 import type { Claimed, Claimer, ClaimFrom, Rung } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
+import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { QueueDepth } from '../contract/queue-depth.js'
@@ -24,6 +25,8 @@ import { extendItems, settleItems } from './claim/redis-settle.js'
 import type { RedisClient } from './client/redis-client.js'
 import { numberIn } from './client/redis-reply.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
+import { isInGraph, RedisGraphEnqueue } from './joins/redis-graph-enqueue.js'
+import { RedisJoins } from './joins/redis-joins.js'
 import { depthsOf } from './records/redis-depth.js'
 import { redisHistory } from './records/redis-history.js'
 import { RedisListing } from './records/redis-listing.js'
@@ -64,9 +67,11 @@ export class RedisStore implements Store {
   readonly schedules: Schedules
   readonly live: LiveMessages
   readonly history: History
+  readonly joins: Joins
   readonly health: StoreHealth
   readonly #client: RedisClient
   readonly #replicas: number
+  readonly #graphs: RedisGraphEnqueue
   readonly #queues: RedisQueues
   readonly #claim: RedisClaim
   readonly #rungClaim: RedisRungClaim
@@ -104,6 +109,8 @@ export class RedisStore implements Store {
     setMaxListeners(0, this.#closing.signal)
     this.live = redisLive(client, namespace, this.#closing.signal, () => this.#refuseClosed())
     this.history = redisHistory(client, namespace, () => this.#refuseClosed())
+    this.#graphs = new RedisGraphEnqueue(client, this.#queues, namespace, replicas)
+    this.joins = new RedisJoins(client, this.#queues, this.#graphs, namespace, () => this.#refuseClosed())
     // Loaded on demand: most threads and processes that open a store never use it.
     this.health = {
       examine: async () =>
@@ -120,7 +127,23 @@ export class RedisStore implements Store {
   }
 
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    if (calls.some(({ jobs }) => jobs.some(isInGraph))) return this.#underWay(() => this.#enqueueGraph(calls))
     return this.#underWay(() => enqueueCalls(this.#queues, calls, this.#replicas))
+  }
+
+  /** Some of the jobs are joins or members: their calls take another way. */
+  async #enqueueGraph(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    const sent = await Promise.allSettled(
+      calls.map((call) =>
+        call.jobs.some(isInGraph)
+          ? this.#graphs.call(call)
+          : enqueueCalls(this.#queues, [call], this.#replicas).then(([answers]) => answers!),
+      ),
+    )
+    return sent.map((one) => {
+      if (one.status === 'rejected') throw one.reason
+      return one.value
+    })
   }
 
   claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {

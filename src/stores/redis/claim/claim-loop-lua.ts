@@ -42,7 +42,7 @@ const fields = ['order', 'paused', 'maxCrashes', 'lead', 'leadAt', 'suspectLead'
 
 export const claimLoop = (kind: ClaimKind, isGated: boolean) => `${leads}${gate(isGated, [...fields, ...kind.fields])}
 local worker, alone, wants_heads, most_bytes, granted = ARGV[1], ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[6])
-local grants, crashed, buried, expired, heads = {}, {}, {}, {}, {}
+local grants, crashed, buried, expired, heads, tells = {}, {}, {}, {}, {}, {}
 local queue, over, more = 1, false, false
 ${kind.take}
 for n = 0, ASKED - 1 do
@@ -124,6 +124,8 @@ for n = 0, ASKED - 1 do
     if not first or (is_led(lead_at) and lead_at <= math.floor(unpackn('>I7', first) / 1000)) then call('DEL', WAKE) end
   else call('DEL', WAKE) end
   more = more or (not STOPPED and (can or (change and change <= now)))
+  if REPORTS and joins().flush() then tells[#tells + 1] = n end
 end
-${heads}return { now, grants, over and 1 or 0, waits, crashed, buried, heads, more and 1 or 0, ${kind.weight}, expired }
+${heads}if tells[1] then return { now, grants, over and 1 or 0, waits, crashed, buried, heads, more and 1 or 0, ${kind.weight}, expired, tells } end
+return { now, grants, over and 1 or 0, waits, crashed, buried, heads, more and 1 or 0, ${kind.weight}, expired }
 `

@@ -19,6 +19,7 @@ local function end_expired(index, expired)
       count = count + 1
       for _, part in ipairs({ index, j.id, j.task }) do expired[#expired + 1] = part end
       j.reason = '${expiredReason}'
+      if j.places then joins().report(j, 'e') end
       finish(j, 'x')
     else
       call('ZREM', EXPIRING, member)

@@ -65,7 +65,10 @@ export async function claimShards(
   const shards = asks.map(({ shard }) => shard)
   const scripts = gate.isThrottled ? claimGatedScripts : claimScripts
   const args = claimArgs(asks, granted, by, mostBytes, gate)
-  return claimReplyIn(shards, await queues.runOver(shards, scripts, args, undefined, gate.keys))
+  const reply = await queues.runOver(shards, scripts, args, undefined, gate.keys)
+  const answer = claimReplyIn(shards, reply)
+  for (const shard of tellingIn(shards, reply)) await queues.reports.deliver(shard)
+  return answer
 }
 
 /** The arguments of the claim script. */
@@ -112,6 +115,12 @@ export function claimReplyIn(shards: readonly RedisShard[], reply: RedisReply): 
   }
 }
 
+/** The shards in which the claim has ended members of joins that are to be told. */
+export function tellingIn(shards: readonly RedisShard[], reply: RedisReply): RedisShard[] {
+  const tells = listIn(reply)[10]
+  return tells === undefined ? [] : listIn(tells).map((index) => shards[numberIn(index)]!)
+}
+
 function grantIn({ queue, kind }: RedisShard, row: readonly RedisReply[]): Claim[] {
   const [, fence, jobs, pasts, errors, checkpoints, expiries] = row
   const parts = [queue, numberIn(fence), bytesIn(jobs), listIn(pasts), listIn(errors)] as const
@@ -156,7 +165,7 @@ export function buriedIn(queue: string, [, id, task, reason, fence, packed]: rea
  * they are asked), its limit, its lease in ms, and the most payloads of an id (0: all; unused for a plain queue).
  *
  * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more, weight of
- * all jobs granted, expired }.
+ * all jobs granted, expired }, then the indexes of shards that have something to tell joins in other shards, if any do.
  * grants: index of the shard, fence, jobs, pasts, errors, checkpoints, expiries; a shard may have several in a row.
  * jobs is one text. Plain: the ids, the lengths of the records and the records, as `grant` of `claim-plain-lua.ts`
  * writes them. Ordered: for each job its id and NUL, the length of its record in 3 bytes, the record, the length of its

@@ -91,8 +91,8 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
     return new FirstClaim(queue, id, task, payload, fence, createdAt, runAt)
   }
   const taskEnd = text.indexOf('\0', flagsAt + 1)
-  const { payload, priority, codec, group, meta } = new RecordContent(text, flags, taskEnd + 1, to)
-  return {
+  const { places, payload, priority, codec, group, meta } = new RecordContent(text, flags, taskEnd + 1, to)
+  const claim = {
     queue,
     id,
     task: utf8(text.slice(flagsAt + 1, taskEnd)),
@@ -106,6 +106,15 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
     ...(codec === undefined ? {} : { codec }),
     ...(group === undefined ? {} : { group }),
     ...(meta === undefined ? {} : { meta }),
+  }
+  return places === undefined ? claim : withPlaces(claim, places)
+}
+
+function withPlaces(claim: Claim, places: string): Claim {
+  return {
+    ...claim,
+    ...(places.startsWith('w') ? { isJoin: true } : {}),
+    ...(places.includes('.') ? { isMember: true } : {}),
   }
 }
 

@@ -11,7 +11,7 @@ import type { RedisQueue, RedisShard } from '../redis-layout.js'
 import type { RedisWait } from '../redis-wait.js'
 import type { DamagedShards } from '../shards/redis-damage.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { claimArgs, claimReplyIn, claimScripts, nothingBefore } from './redis-claim-call.js'
+import { claimArgs, claimReplyIn, claimScripts, nothingBefore, tellingIn } from './redis-claim-call.js'
 
 export class RedisRungClaim {
   readonly #queues: RedisQueues
@@ -35,7 +35,10 @@ export class RedisRungClaim {
     const shards = by.alone || by.heads ? undefined : this.#simple(await this.#queues.find(names))
     const claim = shards && this.#callOf(shards, from, by)
     const { rung, reply } = await this.#wait.claiming(names, claim, forMs, signal)
-    return reply === undefined ? { rung } : { rung, claimed: this.#answerIn(reply, shards!, by) }
+    if (reply === undefined) return { rung }
+    const claimed = this.#answerIn(reply, shards!, by)
+    for (const shard of tellingIn(shards!, reply)) await this.#queues.reports.deliver(shard)
+    return { rung, claimed }
   }
 
   /** The shards of these queues, one of each; undefined if one of them is not simple. */

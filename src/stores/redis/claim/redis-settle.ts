@@ -113,9 +113,12 @@ async function answered<Item extends ClaimKey, Answer extends string>(
       )
       trips.push(
         queues.runOver([shard], script, args, undefined, siblingKeys(queue)).then((reply) => {
-          const letters = textIn(reply)
+          const text = textIn(reply)
+          const tells = text.endsWith('!')
+          const letters = tells ? text.slice(0, -1) : text
           const ok = answersBy['o']!
           for (const [n, i] of some.entries()) answers[i] = letters === '' ? ok : answersBy[letters[n]!]!
+          return tells ? queues.reports.deliver(shard) : undefined
         }),
       )
     }
@@ -154,6 +157,7 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
     case 'complete': {
       const { result } = item
       if (result === undefined) args.push('c')
+      else if (result.onlyForJoins) args.push('j', resultBytes(result))
       else
         args.push('k', resultBytes(result), result.keepMs === undefined ? '' : whole(result.keepMs), runText(item.run))
       return

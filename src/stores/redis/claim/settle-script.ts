@@ -9,7 +9,7 @@ import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
 /** The items of a settle call, read from ARGV. */
 const settleItems = `
-local extras = { c = 0, k = 3, t = 6, r = 3, b = 4, x = 2, h = 2 }
+local extras = { c = 0, j = 1, k = 3, t = 6, r = 3, b = 4, x = 2, h = 2 }
 -- For each item its position in ARGV, its id, its fence in bytes and its kind.
 local items, ids, item_fences, kinds = {}, {}, {}, {}
 local fences = {}
@@ -173,6 +173,7 @@ local function keep(j, result, for_ms)
   call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)
   enter(j, 'c')
   call('HSET', NOTES, 'r' .. j.id, result)
+  if j.places then joins().kept(j, result) end
   if for_ms == '' then return end
   local until_at = now + tonumber(for_ms)
   if tonumber(for_ms) < ${longestExpectMs} then until_at = math.max(until_at, expected_until(j.id)) end
@@ -217,11 +218,12 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
  * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
  * ARGV: for several items in a row that complete under one fence and keep nothing: '', fence, their number, and the id
  * of each. For any other item id, fence, kind, and the arguments of the kind:
- * c complete · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0), error,
+ * c complete · j complete, with a result for its joins in its stored form · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0), error,
  * reason, run, done · r release: ms, error, done · b bury: error, reason, run, done · x cancel: reason, run · h hold: queue or
  * group, ms; it stands before the end of the same claim, and is made with that. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the
  * handler began, host and pid, with NUL between them, or '' if it is not reported.
- * Returns one letter per item, none for a hold: o ok, l lost, g gone; '' if all are ok. Refuses `unknown`, and `moved` if the shard is
+ * Returns one letter per item, none for a hold: o ok, l lost, g gone; '' if all are ok. Then a '!' if joins in other
+ * shards are to be told. Refuses `unknown`, and `moved` if the shard is
  * closed.
  */
 const text = (kind: QueueKind) => `
@@ -244,10 +246,10 @@ local function settle(n, id, kind, hold)
   end
   settled[#settled + 1] = id
   if kind == 't' or kind == 'r' or kind == 'b' then drop_done(j, tonumber(ARGV[n + 2 + extras[kind]])) end
-  if kind == 'c' then
+  if kind == 'c' or kind == 'j' then
     processed = processed + 1
     j.reason = nil
-    finish(j, 'c')
+    finish(j, 'c', kind == 'j' and a or nil)
   elseif kind == 'k' then
     processed = processed + 1
     know_run(j, c)
@@ -333,6 +335,8 @@ if #traceless + #settled > 0 then
   if calls then ring_unpaused() end
   tell_ends()
 end
+-- Joins in other shards are to be told of these ends.
+if REPORTS and joins().flush() then return (all_ok and '' or table.concat(answers)) .. '!' end
 return all_ok and '' or table.concat(answers)
 `
 

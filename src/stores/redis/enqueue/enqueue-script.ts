@@ -11,11 +11,12 @@ import { remembering } from './calls-lua.js'
  * ARGV, short form, if no call was sent before and no job has an order or a group: number of calls, followed by `n` if
  * all ids were made for these jobs, otherwise by `s`; '' if each call has one job and its id, otherwise for each call its
  * number of jobs, NUL, its id, NUL; then for each job its id and body.
- * Returns one letter per job: a added, r replaced, d duplicate, x a dead job has the id, f full, g draining; with a comma between calls.
+ * Returns one letter per job: a added, r replaced, d duplicate, x a dead job has the id, f full, g draining; with a comma
+ * between calls; then a '!' if joins in other shards are to be told.
  *
  * All jobs of a call are accepted, or none. A remembered call gets the same answer as before. Refuses `unknown`.
  */
-const text = String.raw`
+const text = (graph: GraphPieces) => String.raw`
 local meta = call('HMGET', META, 'kind', 'draining', 'maxPending', 'seq', 'stamp', 'stale', 'paused', 'leadAt', 'limited', 'order', 'expiringAt')
 if not meta[1] then ${refuse('unknown')} end
 LIFO = meta[10] == 'lifo'
@@ -67,14 +68,15 @@ local function leftover(id, record)
   if j.state == 'c' and j.updated + j.remember > now then return nil end
   return j
 end
--- What there is of the id of the nth job: w waiting, p running, x dead, m remembered; nil: it is free.
+${graph.begin}-- What there is of the id of the nth job: w waiting, p running, x dead, m remembered; nil: it is free.
 local function taken_as(id, n)
-  if added[id] then return 'w' end
+${graph.taken}  if added[id] then return 'w' end
   if records[n] and not leftover(id, records[n]) then
     local j = job(id)
     if j.claim then return 'p' end
     if j.state == 'c' then return 'm' end
-    return j.state == 'd' and 'x' or 'w'
+    -- A join or member is as good as running: nothing takes its place.
+    return j.state == 'd' and 'x' or (j.places and 'p' or 'w')
   end
   return ended[n] and unpackn('>I6', ended[n], 33) > now and 'm' or nil
 end
@@ -88,7 +90,7 @@ end
 local waiting
 local function room()
   if not max_pending then return math.huge end
-  waiting = waiting or call('LLEN', READY_LIST) - stale + call('ZCARD', READY) + call('ZCARD', LANES) + call('ZCARD', SUSPECTS) + call('ZCARD', SCHEDULED)
+  waiting = waiting or call('LLEN', READY_LIST) - stale + call('ZCARD', READY) + call('ZCARD', LANES) + call('ZCARD', SUSPECTS) + call('ZCARD', SCHEDULED) + call('ZCARD', JOINING)
   return max_pending - waiting
 end
 
@@ -106,7 +108,7 @@ local function add(n, created_at)
   if ended[n] then forget(id, ended[n]) end
   added[id] = true
   seq = seq + 1
-  local group = ''
+${graph.add}  local group = ''
   if byte(body) % 16 >= 8 then group = select(4, written(body, 1)) end
   if order == '' and not LIFO then
     stamp = next_stamp(stamp)
@@ -189,7 +191,7 @@ end
 -- Writes the jobs added since the last call.
 local function write()
   if #incoming == 0 then return end
-  many('RPUSH', READY_LIST, listed)
+${graph.write}  many('RPUSH', READY_LIST, listed)
   many('ZADD', READY, ready)
   many('ZADD', LANES, laned)
   many('ZADD', GROUPED, grouped)
@@ -228,7 +230,7 @@ end
 -- The answer to a call of this many jobs, the first of which is the nth.
 local function answer_to(n, count)
   if draining then return string.rep('g', count) end
-  if count == 1 then
+  if count == 1${graph.notAlone} then
     local as, letter, grows = taken_as(ids[n], n), 'a', true
     if as then letter, grows = answer_to_taken(as, n) end
     if letter ~= 'a' and letter ~= 'r' then return letter end
@@ -250,7 +252,7 @@ local function answer_to(n, count)
     end
   end
   if fresh > 0 and fresh > room() then return string.rep('f', count) end
-  for i = 1, count do
+${graph.refuse}  for i = 1, count do
     local put_in = letters[i] == 'a' and add or (letters[i] == 'r' and replace)
     if put_in then put_in(n + i - 1) end
   end
@@ -289,13 +291,38 @@ local answers = is_short and answers_at_once() or answered_calls(call_ids, sub(A
 end)
 
 write()
-if rings and meta[9] then
+${graph.end}if rings and meta[9] then
   rings = false
   for _, id in ipairs(came) do rings = rings or is_calling(job(id)) end
 end
 if rings and not paused then ring() end
 remember_calls()
+-- A dead member of a join may have been replaced.
+local tells = REPORTS and joins().flush()
 `
 
-/** The script without its return. `answers` has the answer to each call. */
-export const enqueueText = remembering + text
+/** What joins and members need at some places of the script. */
+interface GraphPieces {
+  /** Once the arguments are read. */
+  readonly begin: string
+  /** First in `taken_as`, which returns p for a job that is as good as running. */
+  readonly taken: string
+  /** In `add`: ends that of a join. Otherwise puts the places of a member into its body. */
+  readonly add: string
+  /** First in `write`, if there is anything to write. */
+  readonly write: string
+  /** In the answer to a call, once its `letters` are known, before anything is added. */
+  readonly refuse: string
+  /** A condition for the short way of a call with one job. */
+  readonly notAlone: string
+  /** Behind the last `write`. */
+  readonly end: string
+}
+
+const noGraph = { begin: '', taken: '', add: '', write: '', refuse: '', notAlone: '', end: '' }
+
+/** The script without its return. `answers` has the answer to each call; `tells`: joins elsewhere are to be told. */
+export const enqueueText = remembering + text(noGraph)
+
+/** The same for calls in which some jobs are joins or members. */
+export const enqueueGraphText = (graph: GraphPieces): string => remembering + text(graph)

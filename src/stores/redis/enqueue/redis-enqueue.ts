@@ -61,7 +61,9 @@ export async function enqueueCalls(
   const sendTo = (shard: RedisShard, parts: readonly Part[], behind: readonly string[] = []) => {
     return tripsOf(parts, shard.kind).map(async ({ args, parts }) => {
       const reply = textIn(await queues.runOver([shard], enqueueScripts, args, replicas, behind))
-      for (const [i, letters] of reply.split(',').entries()) take(parts[i]!, letters)
+      const tells = reply.endsWith('!')
+      for (const [i, letters] of (tells ? reply.slice(0, -1) : reply).split(',').entries()) take(parts[i]!, letters)
+      if (tells) await queues.reports.deliver(shard)
     })
   }
   const sent = [...whole].flatMap(([shard, parts]) => sendTo(shard, parts))
@@ -212,6 +214,6 @@ export function packCall(
 const answered = "return table.concat(answers, ',')"
 
 const enqueueScripts = scriptPair('enqueue', {
-  plain: enqueueText + answered,
+  plain: `${enqueueText}${answered} .. (tells and '!' or '')`,
   ordered: enqueueOrderedText + answered,
 })

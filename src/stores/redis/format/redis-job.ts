@@ -12,8 +12,8 @@ import { readNumber, readRecord } from './redis-record.js'
 /** The changes of a job since it was added. */
 export interface PastParts {
   /**
-   * `l` in the ready list, `r` ready, `x` suspect, `s` scheduled, `c` completed, `d` dead. For a running job, its last
-   * one.
+   * `l` in the ready list, `r` ready, `x` suspect, `s` scheduled, `w` waiting for members, `c` completed, `d` dead. For a
+   * running job, its last one.
    */
   readonly state: string
   readonly updatedAt: number
@@ -161,6 +161,7 @@ export const stateOf: Record<string, JobState> = {
   r: 'ready',
   x: 'ready',
   s: 'scheduled',
+  w: 'waiting',
   c: 'completed',
   d: 'dead',
 }
@@ -175,6 +176,8 @@ export interface JobView {
   readonly seq: number
   readonly stamp: number
   readonly fence: number
+  /** The places of a join or member (`joins-lua.ts`). */
+  readonly places?: string
   /** What is remembered of it, whether or not its result is kept. Undefined once that is forgotten. */
   readonly memory: StoredJob | undefined
 }
@@ -205,7 +208,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
   const known = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
   const memory = known && remembered!.hasRemains ? { ...known, ...noted, ...contentOf(remains) } : known
   if (record === null) return { ...nothingThere, memory }
-  const { stamp: firstStamp, seq, createdAt, rememberMs, ...written } = readRecord(bytesIn(record))
+  const { stamp: firstStamp, seq, createdAt, rememberMs, places, ...written } = readRecord(bytesIn(record))
   const since =
     past === null
       ? { state: firstState(bytesIn(record)), updatedAt: createdAt, stamp: firstStamp, ...fresh, stamped: 0 }
@@ -232,6 +235,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     ...(held === undefined ? {} : { worker: held.worker }),
     ...(result === null ? {} : { result: readResult(bytesIn(result)) }),
     ...(reason === undefined ? {} : { reason }),
+    ...(places?.startsWith('w') ? { isJoin: true } : {}),
   }
   const isHidden =
     (state === 'completed' && expiry !== null && numberIn(expiry) <= now) ||
@@ -243,6 +247,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     seq,
     stamp,
     fence: held?.fence ?? 0,
+    ...(places?.includes('.') ? { places } : {}),
     memory: isRemembered ? { ...bare(job), updatedAt: since.updatedAt, ...droppedIn(job) } : memory,
   }
 }

@@ -8,9 +8,9 @@ import { firstUndated } from '../lua/record-lua.js'
 
 /**
  * A record is a head that the enqueue script writes, and a body that is written here:
- * - first state, 1 byte: `l` in the ready list, `r` ready, `s` scheduled; a capital if the head also has `createdAt`
+ * - first state, 1 byte: `l` in the ready list, `r` ready, `s` scheduled, `w` waiting for members; a capital if the head also has `createdAt`
  * - stamp, 7 bytes · sequence, 6 bytes · createdAt in ms, 6 bytes, only if it does not follow from the stamp
- * - flags, 1 byte: 64, plus 1 `rememberMs`, 2 `priority`, 4 `codec`, 8 `group`, 16 `meta`, 32 payload is bytes
+ * - flags, 1 byte: 64, plus 1 `rememberMs` (behind which, after a space, the places of a join or member are: `joins-lua.ts`), 2 `priority`, 4 `codec`, 8 `group`, 16 `meta`, 32 payload is bytes
  * - task, then the flagged ones of the others in that order, each as text and NUL; for meta its length in bytes, with
  * `b`   first if it is bytes
  * - meta, payload
@@ -21,6 +21,7 @@ interface JobRecordParts {
   readonly createdAt: number
   readonly task: string
   readonly rememberMs: number
+  readonly places?: string
   readonly priority: number
   readonly codec?: string
   readonly group?: string
@@ -43,6 +44,14 @@ export function recordBody(job: NewJob): Payload {
     flags += recordFlags.priority
     fields += `${priority}\0`
   }
+  return withContent(job, '', flags, fields, group)
+}
+
+/** The same for a join or member, without its places: the enqueue script puts them behind `rememberMs`. */
+export function placedBody(job: NewJob): Payload {
+  const { task, rememberMs, priority, group, join } = job
+  const flags = recordFlags.plain + recordFlags.rememberMs + (priority === 0 ? 0 : recordFlags.priority)
+  const fields = `${task}\0${rememberMs}${join === undefined ? '' : ' w'}\0${priority === 0 ? '' : `${priority}\0`}`
   return withContent(job, '', flags, fields, group)
 }
 
@@ -95,13 +104,15 @@ export function readRecord(record: Buffer): JobRecordParts {
   const taskEnd = text.indexOf('\0', flagsAt)
   const stamp = numberAt(text, 1, 7)
   const flags = text.charCodeAt(flagsAt)
-  const { rememberMs, priority, codec, group, meta, payload } = new RecordContent(text, flags, taskEnd + 1, text.length)
+  const content = new RecordContent(text, flags, taskEnd + 1, text.length)
+  const { rememberMs, places, priority, codec, group, meta, payload } = content
   return {
     stamp,
     seq: numberAt(text, 8, 6),
     createdAt: createdAtIn(text, 0, Math.floor(stamp / 1_000)),
     task: utf8(text.slice(flagsAt + 1, taskEnd)),
     rememberMs,
+    ...(places === undefined ? {} : { places }),
     priority,
     payload,
     ...(codec === undefined ? {} : { codec }),
@@ -123,6 +134,7 @@ export function createdAtIn(text: string, from: number, dueAt: number): number {
 /** The content of a record, from behind its task on, or of an ordered job's payload, from behind its flags on. */
 export class RecordContent {
   readonly rememberMs: number
+  readonly places: string | undefined
   readonly priority: number
   readonly codec: string | undefined
   readonly group: string | undefined
@@ -138,7 +150,10 @@ export class RecordContent {
       at = end + 1
       return value
     }
-    this.rememberMs = Number(field(recordFlags.rememberMs) ?? 0)
+    const remembered = field(recordFlags.rememberMs) ?? '0'
+    const space = remembered.indexOf(' ')
+    this.rememberMs = Number(space < 0 ? remembered : remembered.slice(0, space))
+    this.places = space < 0 ? undefined : remembered.slice(space + 1)
     this.priority = Number(field(recordFlags.priority) ?? 0)
     this.codec = field(recordFlags.codec)
     this.group = field(recordFlags.group)

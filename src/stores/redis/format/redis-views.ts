@@ -1,9 +1,13 @@
 /** Views: jobs of a Redis store, read by id. */
 
 import { payloadsInPage, payloadsInRecord } from '../../contract/job-records.js'
+import type { MemberOf } from '../../contract/new-join.js'
+import type { RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { readerPair } from '../lua/script-kinds.js'
 import type { RedisShard } from '../redis-layout.js'
+import { fragmentNamesScript } from '../shards/join-report-scripts.js'
+import { onDeadOf } from '../shards/redis-join-reports.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { type JobView, viewIn } from './redis-job.js'
 import { orderedViewIn } from './redis-ordered-job.js'
@@ -42,7 +46,34 @@ export async function viewJobs(
       )
     }
   }
-  return views
+  return views.some(({ places }) => places !== undefined) ? withJoins(queues, shard, views) : views
+}
+
+/** Adds the joins of members, as far as they are not gone. */
+async function withJoins(queues: RedisQueues, shard: RedisShard, views: readonly JobView[]): Promise<JobView[]> {
+  const placesIn = ({ places = '' }: JobView) =>
+    places.split(' ').flatMap((place) => (place.includes('.') ? [place.split('.') as [string, string]] : []))
+  const serials = [...new Set(views.flatMap((view) => placesIn(view).map(([serial]) => serial)))]
+  const names = listIn(await queues.run(shard, fragmentNamesScript, serials))
+  const found = new Map(serials.map((serial, i) => [serial, names[i]]))
+  return views.map((view) => {
+    const memberOf = placesIn(view).flatMap(([serial, number]): MemberOf[] => {
+      const name = found.get(serial)
+      return name === undefined || name === null ? [] : [{ ...placeIn(listIn(name)), number: Number(number) }]
+    })
+    if (memberOf.length === 0) return view
+    const { stored, job } = view
+    return {
+      ...view,
+      stored: stored && { ...stored, memberOf },
+      job: job && { ...job, memberOf },
+    }
+  })
+}
+
+function placeIn([key, keeps, onDead]: readonly RedisReply[]): Omit<MemberOf, 'number'> {
+  const [queue, id, set] = textIn(key).split('\0') as [string, string, string]
+  return { join: { queue, id }, set, onDead: onDeadOf(numberIn(onDead)), keepsResults: keeps === 1 }
 }
 
 /**

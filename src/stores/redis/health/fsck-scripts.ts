@@ -132,6 +132,36 @@ end
 for _, set in ipairs({ 'turns', 'shut', 'holds', 'lanes', 'grouped' }) do sets[set] = true end
 `
 
+/** To be inserted between the checks for all queues and their steps. */
+const joinChecks = `
+local function fragment_there(serial) return call('HEXISTS', JOINS, 'h' .. serial) == 1 end
+local function is_join(id)
+  local rec = call('HGET', JOBS, id)
+  return rec and find('wW', sub(rec, 1, 1), 1, true)
+end
+own_checks.joins = function(field, value)
+  local kind, rest = sub(field, 1, 1), sub(field, 2)
+  if kind == 'n' then
+    if not fragment_there(value) then say('jobless', name, rest) end
+  elseif kind == 'h' then
+    if #value < 72 or not string.match(value, '%Z+%z%Z+%z%Z*%z%Z+$') then say('unreadable', name, rest) end
+  elseif kind == 'b' then
+    if not fragment_there(string.match(rest, '^%d+') or '') then say('jobless', name, rest) end
+  elseif kind == 'j' then
+    if not pcall(cjson.decode, value) then say('unreadable', name, rest) elseif not is_join(rest) then say('jobless', name, rest) end
+  elseif kind == 'x' then
+    if not call('ZSCORE', JOIN_TASKS, field) then say('unlisted', 'join-tasks', rest) end
+  elseif field ~= '#' then say('foreign', name, field) end
+end
+own_checks.joined = function(field)
+  if not fragment_there(string.match(field, '^%d+') or '') then say('jobless', name, field) end
+end
+own_checks['join-tasks'] = function(member)
+  if not find('fzxwcr', sub(member, 1, 1), 1, true) then say('foreign', name, member) end
+end
+sets['join-tasks'] = true
+`
+
 /** A breach is reported as word, key, id. Jobs are read with care, because here their bytes may be anything. */
 const breaches = String.raw`
 local found = {}
@@ -139,7 +169,7 @@ local function say(word, key, id)
   for _, part in ipairs({ word, key, id }) do found[#found + 1] = part end
 end
 local function is_whole(rec)
-  local from = #rec > 16 and (find('lrs', sub(rec, 1, 1), 1, true) and 15 or (find('LRS', sub(rec, 1, 1), 1, true) and 21))
+  local from = #rec > 16 and (find('lrsw', sub(rec, 1, 1), 1, true) and 15 or (find('LRSW', sub(rec, 1, 1), 1, true) and 21))
   local flags = from and byte(rec, from)
   if not flags or flags < 64 or flags > 127 then return false end
   local function field()
@@ -150,7 +180,7 @@ local function is_whole(rec)
     return text
   end
   if field() == '' then return false end
-  if has(flags, 1) and not tonumber(field()) then return false end
+  if has(flags, 1) and not string.match(field(), '^%d+[w%d. ]*$') then return false end
   if has(flags, 2) and not string.match(field(), '^%-?%d+$') then return false end
   for _, bit in ipairs({ 4, 8 }) do
     if has(flags, bit) and not find(rec, '\0', from + 1, true) then return false end
@@ -160,7 +190,7 @@ local function is_whole(rec)
   return not has(flags, 16) or (length ~= nil and from + tonumber(length) <= #rec)
 end
 local function is_past(past)
-  return #past >= 19 and find('lrxscd', sub(past, 1, 1), 1, true) and (#past == 19 or sub(past, 20, 20) == '=')
+  return #past >= 19 and find('lrxswcd', sub(past, 1, 1), 1, true) and (#past == 19 or sub(past, 20, 20) == '=')
 end
 -- The job; nil if there is none; false and the key if it is unreadable.
 local function look(id)
@@ -181,6 +211,7 @@ local function standing(j)
   if j.state == 'r' then return 'ready', place(j) end
   if j.state == 'x' then return 'suspects', place(j) end
   if j.state == 's' then return 'scheduled', since_place(j) end
+  if j.state == 'w' then return 'joining', since_place(j) end
   return j.state == 'd' and 'dead' or 'completed', end_place(j)
 end
 `
@@ -235,7 +266,7 @@ end
 local function has_right_flags(j)
   local flags, notes = j.claim.flags, call('HMGET', NOTES, 'b' .. j.id, 'k' .. j.id, 'l' .. j.id, 'f' .. j.id, 'x' .. j.id)
   local has_said = notes[1] or notes[5] or (j.fresh and (notes[2] or notes[3] or notes[4]))
-  return has(flags, HASHISTORY) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0) and (has(flags, BEATEN) or not has_said)
+  return has(flags, HASHISTORY) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0 or j.places ~= nil) and (has(flags, BEATEN) or not has_said)
 end
 local function check_job(id)
   local j, broken = look(id)
@@ -285,7 +316,7 @@ local function check_memory(id, memory)
   if byte(memory) > 127 and call('HEXISTS', NOTES, 'p' .. id) == 0 then say('inputless', 'notes', id) end
 end
 
-local ids_from = { ready = 16, suspects = 16, scheduled = 14, leases = 1, completed = 13, expiry = 7, expiring = 7, dead = 13, retries = 10, ['ended-until'] = 7 }
+local ids_from = { ready = 16, suspects = 16, scheduled = 14, joining = 14, leases = 1, completed = 13, expiry = 7, expiring = 7, dead = 13, retries = 10, ['ended-until'] = 7 }
 local timed = { leases = true, expiry = true, expiring = true, ['ended-until'] = true }
 local function belongs(j, member)
   if name == 'retries' then return has_failed(j) and member == retry_place(j) end
@@ -410,8 +441,8 @@ export const checkScripts = {
     ordered: breaches + orderedSums + laneSums + sums,
   }),
   walk: check('walk', {
-    plain: breaches + walk('plain') + laneChecks + steps,
-    ordered: breaches + walk('ordered') + laneChecks + orderedChecks + steps,
+    plain: breaches + walk('plain') + laneChecks + joinChecks + steps,
+    ordered: breaches + walk('ordered') + laneChecks + joinChecks + orderedChecks + steps,
   }),
 }
 

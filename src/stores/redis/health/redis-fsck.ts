@@ -13,6 +13,7 @@ import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply
 import { runOn } from '../lua/script-kinds.js'
 import {
   isHistoryKey,
+  joinIndexKeys,
   keyNames,
   keyTypes,
   queuesKey,
@@ -200,7 +201,8 @@ async function foreignKeys(client: RedisClient, namespace: string): Promise<Fsck
     const ours = shards.flatMap(({ kind, tag }) => keyNames(kind).map((key) => `${tag}:${key}`))
     const index = scheduleIndexKeys(namespace)
     const schedules = listIn(await client.command('HKEYS', [index[1]])).flatMap((tag) => scheduleKeys(textIn(tag)))
-    const others = [...index, ...schedules, queuesKey(namespace), workersKey(namespace)]
+    const joins = joinIndexKeys(namespace)
+    const others = [...index, ...schedules, ...joins, queuesKey(namespace), workersKey(namespace)]
     return { shards, keys: new Set([...ours, ...scopes, ...others]) }
   }
   const { shards, keys } = await known()

@@ -6,6 +6,7 @@ import { toleratedStepUs } from '../../rules/sequence.js'
 import { leadLapseMs } from '../../rules/wake-lead.js'
 import { clusterScript, type ScriptFlags, type ShardScript } from '../client/redis-script.js'
 import { keyNames, luaName } from '../redis-keys.js'
+import { joinFunctions } from './joins-lua.js'
 import { lanes } from './lanes-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 import { flagsAt } from './record-lua.js'
@@ -54,6 +55,8 @@ export function shardScript(name: string, kind: QueueKind, lua: string, flags?: 
 /** Functions that nearly every call needs. */
 const basics = String.raw`
 local LIFO = false
+-- What this script has to tell joins, once it has something.
+local REPORTS = false
 local ALONE, CANCEL, HASHISTORY, REMEMBERED, BEATEN, OWNLEASE, HASGROUP = 1, 2, 4, 8, 16, 32, 64
 local function has(flags, bit) return flags % (bit * 2) >= bit end
 -- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the ready
@@ -92,7 +95,8 @@ local function stamp_bytes(stamp)
   local bytes = pack('>I7', stamp)
   return LIFO and inverted(bytes) or bytes
 end
--- The parts that the client wrote: task, rememberMs, priority, and group ('' if there is none).
+-- The parts that the client wrote: task, rememberMs, priority, group ('' if there is none), and the places of a join or
+-- member.
 -- from: where they begin, for a body that is no record yet.
 local function written(rec, from)
   from = from or (${flagsAt('rec')})
@@ -104,12 +108,19 @@ local function written(rec, from)
     return text
   end
   local task = field()
-  local remember, priority, group = 0, 0, ''
-  if flags % 2 == 1 then remember = tonumber(field()) end
+  local remember, priority, group, places = 0, 0, '', nil
+  if flags % 2 == 1 then
+    local text = field()
+    remember = tonumber(text)
+    if not remember then
+      remember, places = string.match(text, '^(%d+) (.*)$')
+      remember = tonumber(remember)
+    end
+  end
   if flags % 4 >= 2 then priority = tonumber(field()) end
   if flags % 8 >= 4 then field() end
   if flags % 16 >= 8 then group = field() end
-  return task, remember, priority, group
+  return task, remember, priority, group, places
 end
 local function read_past(past)
   local updated, stamp, attempt, crashes = unpackn('>I6I7I3I2', past, 2)
@@ -124,15 +135,15 @@ local function read_claim(claim)
   local stop = 15 + byte(claim, 15)
   return { fence = fence, claimed = claimed, flags = byte(claim, 14) - 64, worker = sub(claim, 16, stop), seq = sub(claim, stop + 8, stop + 13) }
 end
--- States: l in the ready list, r ready, x ready and suspect, s scheduled, c completed, d dead. A job with a claim runs,
--- whatever its state was before.
+-- States: l in the ready list, r ready, x ready and suspect, s scheduled, w waiting for members, c completed, d dead. A
+-- job with a claim runs, whatever its state was before.
 local function job_of(id, rec, past, claim)
-  local task, remember, priority, group = written(rec)
+  local task, remember, priority, group, places = written(rec)
   local stamp = unpackn('>I7', rec, 2)
   local place = string.lower(sub(rec, 1, 1))
   local created = sub(rec, 1, 1) ~= place and unpackn('>I6', rec, 15) or math.floor(stamp / 1000)
   local j = past and read_past(past) or { state = place, updated = created, stamp = stamp, attempt = 1, crashes = 0 }
-  j.id, j.seq, j.task, j.remember, j.priority, j.group, j.created = id, sub(rec, 9, 14), task, remember, priority, group, created
+  j.id, j.seq, j.task, j.remember, j.priority, j.group, j.places, j.created = id, sub(rec, 9, 14), task, remember, priority, group, places, created
   j.suspect = j.state == 'x'
   j.fresh = not past
   if claim then
@@ -171,6 +182,7 @@ local function leave(j)
   elseif j.state == 'x' then call('ZREM', SUSPECTS, place(j))
   elseif j.state == 's' then call('ZREM', SCHEDULED, pack('>I7', j.stamp) .. j.seq .. j.id)
   elseif j.state == 'd' then call('ZREM', DEAD, end_place(j))
+  elseif j.state == 'w' then call('ZREM', JOINING, pack('>I7', j.stamp) .. j.seq .. j.id)
   else
     call('ZREM', COMPLETED, end_place(j))
     call('ZREM', EXPIRY, j.seq .. j.id)
@@ -191,6 +203,7 @@ local function enter(j, state)
     if j.group == '' then call('ZADD', READY, 0, place(j)) else lanes.enter(j.group, place(j)) end
   elseif state == 'x' then call('ZADD', SUSPECTS, 0, place(j))
   elseif state == 's' then call('ZADD', SCHEDULED, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
+  elseif state == 'w' then call('ZADD', JOINING, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
   else call('ZADD', state == 'd' and DEAD or COMPLETED, 0, end_place(j)) end
   if j.group ~= '' then lanes.refresh(j.group) end
 end
@@ -270,6 +283,7 @@ local function drop_notes(id)
 end
 -- remains: the record of a job whose notes stay.
 local function drop(j, remains)
+  if j.places then late.joins().gone(j) end
   stay(j)
   leave(j)
   call('HDEL', JOBS, j.id)
@@ -301,8 +315,9 @@ local function has_notes(j)
   return not j.fresh and call('HEXISTS', NOTES, 'e' .. j.id) + call('HEXISTS', NOTES, 'k' .. j.id) + call('HEXISTS', NOTES, 'l' .. j.id) > 0
 end
 -- Removes the job. Its id is remembered if the user gave it or the job was cancelled; with what remains of the job if it
--- was cancelled after it had begun. The translation of leavesRemains.
-local function finish(j, state)
+-- was cancelled after it had begun. The translation of leavesRemains. result: what it leaves to its joins.
+local function finish(j, state, result)
+  if j.places then late.joins().report(j, state, result) end
   local for_ms, remains = j.remember, nil
   if state == 'x' then
     if j.claim or j.attempt > 1 or j.crashes > 0 or j.suspect or has_notes(j) then remains = call('HGET', JOBS, j.id) end
@@ -316,6 +331,7 @@ ${goingBack('  expire_again(j)\n')}local function bury(j, reason, error)
   leave(j)
   j.reason = reason
   if error then call('HSET', NOTES, 'e' .. j.id, error) end
+  if j.places then late.joins().report(j, 'd', error or call('HGET', NOTES, 'e' .. j.id)) end
   enter(j, 'd')
 end
 -- After the last failure, or one crash too many.
@@ -344,7 +360,7 @@ local function is_hidden(j)
   end
   return false
 end
-`
+${joinFunctions}`
 
 const plainForm = `
 local function know_form()

@@ -6,7 +6,7 @@ import { recordWeight } from './record-lua.js'
 export const standing = `
 local function standing_count()
   local count = call('LLEN', READY_LIST) + call('HLEN', CLAIMS)
-  for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, COMPLETED, DEAD }) do count = count + call('ZCARD', key) end
+  for _, key in ipairs({ READY, LANES, SUSPECTS, SCHEDULED, JOINING, COMPLETED, DEAD }) do count = count + call('ZCARD', key) end
   return count
 end
 `

@@ -15,7 +15,7 @@ local reason = ARGV[5] ~= '' and sub(ARGV[5], 2) or nil
 local function state_of(j)
   if j.claim then return 'u' end
   if j.state == 'l' or j.state == 'r' or j.state == 'x' then return 'w' end
-  return j.state
+  return j.state == 'w' and 'j' or j.state
 end
 local function by_claim()
   local claims = call('HGETALL', CLAIMS)
@@ -43,6 +43,8 @@ local function all_in(state, count)
     end
   elseif state == 's' then
     for _, member in ipairs(call('ZRANGE', SCHEDULED, 0, count - 1)) do ids[#ids + 1] = sub(member, 14) end
+  elseif state == 'j' then
+    for _, member in ipairs(call('ZRANGE', JOINING, 0, count - 1)) do ids[#ids + 1] = sub(member, 14) end
   elseif state == 'd' then
     for _, member in ipairs(call('ZRANGE', DEAD, 0, count - 1, 'REV')) do ids[#ids + 1] = sub(member, 13) end
   elseif state == 'u' then
@@ -126,10 +128,15 @@ local function change(j)
   elseif verb == 'delete' then drop(j)
   elseif verb == 'bury' then bury(j, 'buried')
   else
+    local state = 'r'
+    if verb == 'revive' and j.places then
+      state = joins().revive(j)
+      if not state then return false end
+    end
     leave(j)
     if verb == 'revive' then j.attempt, j.crashes, j.reason = 1, 0, nil end
     j.stamp = stamped()
-    enter(j, 'r')
+    enter(j, state)
   end
   return true
 end
@@ -154,6 +161,7 @@ if ARGV[7] == 'all' and find(states, 'w', 1, true) and does_anything and left > 
 if calls then ring_unpaused() end
 if changed > 0 and verb == 'delete' then call('HSET', META, 'lostAt', now) end
 if changed > 0 then tell_ends() end
+if REPORTS and joins().flush() then return { changed, more and 1 or 0, 0, 1 } end
 return { changed, more and 1 or 0, 0 }
 `
 
@@ -236,8 +244,8 @@ return { changed, more and 1 or 0, payloads }
  * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), the number of
  * changed payloads at which the step ends (ordered queues only), where (ids, all or failed), ids.
  * verb: cancel · delete · run · bury · revive. states, in the order in which jobs are taken: w ready, s scheduled,
- * u running, c completed, d dead. If states is only d, ids of an ordered queue are looked up in the morgue.
- * Returns { changed, more, payloads }. Refuses `unknown`, and `moved` if the shard is closed.
+ * j waiting for members, u running, c completed, d dead. If states is only d, ids of an ordered queue are looked up in the morgue.
+ * Returns { changed, more, payloads }, then 1 if joins in other shards are to be told. Refuses `unknown`, and `moved` if the shard is closed.
  */
 const text = (change: string) => `
 local closed = call('HMGET', META, 'kind', 'closed')

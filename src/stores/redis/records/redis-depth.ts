@@ -48,10 +48,10 @@ function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): Q
   return {
     queue: name,
     ready: sum(1),
-    payloads: isOrdered ? sum(14) : sum(1) + sum(3),
+    payloads: isOrdered ? sum(14) : sum(1) + sum(3) + sum(15),
     suspects: sum(2),
     scheduled: sum(3),
-    waiting: 0,
+    waiting: isOrdered ? 0 : sum(15),
     running: sum(4),
     dead: sum(5),
     fresh: sum(1) + sum(3) - sum(6),
@@ -71,7 +71,7 @@ function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): Q
 /**
  * KEYS: those of one shard. No ARGV.
  * Returns { now, ready, suspects, scheduled, running, dead, retries, lagMs, processed, failed, crashed, paused,
- * draining, expired }, then for a plain queue `lostAt` or 0, for an ordered queue the number of waiting payloads.
+ * draining, expired }, then for a plain queue `lostAt` or 0 and how many joins wait, for an ordered queue the number of waiting payloads.
  */
 const depthLua = `
 local meta = call('HMGET', META, 'stale', 'processed', 'failed', 'crashed', 'paused', 'draining', 'expired')
@@ -97,6 +97,7 @@ local counts = {
 
 const depthEnd = `
 counts[#counts + 1] = tonumber(call('HGET', META, 'lostAt') or 0)
+counts[#counts + 1] = call('ZCARD', JOINING)
 return counts
 `
 

@@ -166,7 +166,7 @@ function wanted(views: readonly JobView[], { state }: ListQuery, number: number)
 
 /** The sections of a shard: its keys in the order of a listing by time, and the place of a job in each. Pure. */
 interface Section {
-  readonly name: 'running' | 'ready' | 'suspects' | 'scheduled' | 'completed' | 'dead' | 'retries'
+  readonly name: 'running' | 'ready' | 'suspects' | 'scheduled' | 'joining' | 'completed' | 'dead' | 'retries'
   readonly states: readonly JobState[]
   /** The beginning of a position of this section. Its own numbers and the id follow. */
   readonly head: readonly number[]
@@ -185,11 +185,13 @@ const readyBytes = ([priority, stamp, seq]: readonly number[], isLifo: boolean) 
   const inOrder = isLifo ? bytes.map((byte) => 255 - byte) : bytes
   return Buffer.concat([numberBytes(32_767 + priority!, 2), inOrder, numberBytes(seq!, 6)])
 }
+const dueNumbers = ({ stamp, seq }: JobView) => [stamp, seq]
+const dueBytes = ([stamp, seq]: readonly number[]) => Buffer.concat([numberBytes(stamp!, 7), numberBytes(seq!, 6)])
 const endNumbers = ({ seq, stored }: JobView) => [-stored!.finishedAt!, -seq]
 const endBytes = ([finishedAt, seq]: readonly number[]) =>
   Buffer.concat([numberBytes(-finishedAt!, 6), numberBytes(-seq!, 6)])
 
-/** Ordered queues have no `completed`, and all sequence numbers are 0: otherwise equal jobs are in the order of ids. */
+/** Ordered queues have no `completed` and no `joining`, and all sequence numbers are 0: otherwise equal jobs are in the order of ids. */
 const sections: readonly Section[] = [
   {
     name: 'running',
@@ -200,15 +202,10 @@ const sections: readonly Section[] = [
   },
   { name: 'ready', states: ['ready'], head: [1, 0], numbersOf: readyNumbers, bytesOf: readyBytes },
   { name: 'suspects', states: ['ready'], head: [1, 1], numbersOf: readyNumbers, bytesOf: readyBytes },
-  {
-    name: 'scheduled',
-    states: ['scheduled'],
-    head: [2],
-    numbersOf: ({ stamp, seq }) => [stamp, seq],
-    bytesOf: ([stamp, seq]) => Buffer.concat([numberBytes(stamp!, 7), numberBytes(seq!, 6)]),
-  },
-  { name: 'completed', states: ['completed'], head: [3], numbersOf: endNumbers, bytesOf: endBytes },
-  { name: 'dead', states: ['dead'], head: [4], numbersOf: endNumbers, bytesOf: endBytes },
+  { name: 'scheduled', states: ['scheduled'], head: [2], numbersOf: dueNumbers, bytesOf: dueBytes },
+  { name: 'joining', states: ['waiting'], head: [3], numbersOf: dueNumbers, bytesOf: dueBytes },
+  { name: 'completed', states: ['completed'], head: [4], numbersOf: endNumbers, bytesOf: endBytes },
+  { name: 'dead', states: ['dead'], head: [5], numbersOf: endNumbers, bytesOf: endBytes },
 ]
 
 /** A live job, or the entry in the morgue, which comes after it. A plain queue has its dead jobs among the live. */
@@ -217,7 +214,10 @@ type ListedKind = 'live' | 'dead'
 /** The sections in the order of a listing by time. `listed`: only those with jobs of this kind. */
 function sectionsOf(kind: QueueKind, listed?: ListedKind): readonly Section[] {
   if (kind === 'plain') return sections
-  return sections.filter(({ name }) => name !== 'completed' && (listed ?? name) !== (name === 'dead' ? 'live' : 'dead'))
+  return sections.filter(
+    ({ name }) =>
+      name !== 'completed' && name !== 'joining' && (listed ?? name) !== (name === 'dead' ? 'live' : 'dead'),
+  )
 }
 
 /** The only section of a listing by retry. */

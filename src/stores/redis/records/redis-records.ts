@@ -15,8 +15,8 @@ import { changeScripts } from './change-script.js'
 import type { RedisListing } from './redis-listing.js'
 
 /**
- * The states that a verb changes, in the order in which it takes them: w ready, s scheduled, u running, c completed, d
- * dead.
+ * The states that a verb changes, in the order in which it takes them: w ready, s scheduled, j waiting for members,
+ * u running, c completed, d dead.
  */
 interface Verb {
   readonly name: 'cancel' | 'delete' | 'run' | 'bury' | 'revive'
@@ -81,7 +81,8 @@ export function redisRecords(
     ]
     const all = [...args, ...selection(where)]
     const reply = await queues.runOver([shard], changeScripts, all, undefined, siblingKeys(queue))
-    const [changed, more, payloads] = listIn(reply)
+    const [changed, more, payloads, tells] = listIn(reply)
+    if (tells !== undefined) await queues.reports.deliver(shard)
     return { changed: numberIn(changed), payloads: numberIn(payloads), more: more === 1 }
   }
 
@@ -144,17 +145,18 @@ export function redisRecords(
     },
 
     list,
-    cancel: (queue, where, reason) => change(queue, where, { name: 'cancel', states: 'wsu', reason }),
+    cancel: (queue, where, reason) => change(queue, where, { name: 'cancel', states: 'wsju', reason }),
     delete: (queue, where) =>
-      change(queue, where, { name: 'delete', states: typeof where === 'object' ? 'wsc' : 'ws' }),
+      change(queue, where, { name: 'delete', states: typeof where === 'object' ? 'wsjc' : 'wsj' }),
     runNow: (queue, where) => change(queue, where, { name: 'run', states: 's', rings: true }),
-    bury: (queue, where) => change(queue, where, { name: 'bury', states: 'ws' }),
+    bury: (queue, where) => change(queue, where, { name: 'bury', states: 'wsj' }),
 
     async fail(queue, id, { delayMs, last, reason }) {
       const args = ['fail', id, String(Math.ceil(delayMs)), last ? '1' : '0', reason]
       const failed = await firstOf(queue, id, async (shard, of) => {
         const asked = await queues.runOver([shard], queueStateScripts, args, undefined, siblingKeys(of))
-        return asked === 1 ? ('ok' as const) : undefined
+        if (asked === 2) await queues.reports.deliver(shard)
+        return asked === 0 ? undefined : ('ok' as const)
       })
       return failed ?? 'gone'
     },
@@ -179,7 +181,7 @@ export function redisRecords(
       await everywhere(queue, ['relimit'])
       return limits
     },
-    clear: (queue) => change(queue, 'all', { name: 'delete', states: 'wsd' }),
+    clear: (queue) => change(queue, 'all', { name: 'delete', states: 'wsjd' }),
 
     reshard: (queue, shards) => queues.following(() => reshard.reshard(queue, shards)),
     move: (from, to) => queues.following(() => reshard.move(from, to)),

@@ -4,7 +4,7 @@ import { byteOrder } from '../lua/prelude.js'
 import { readerPair } from '../lua/script-kinds.js'
 
 /**
- * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, completed, dead, retries, running), place to
+ * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, joining, completed, dead, retries, running), place to
  * continue after, with its id, or '', most jobs.
  * Returns ids in the order of the section; for running jobs, in no order, each id and its claim.
  */
@@ -20,7 +20,7 @@ end
 ${byteOrder}local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if section == 'running' then return call('HGETALL', CLAIMS) end
 local ids = {}
-local sets = { suspects = { SUSPECTS, 16 }, scheduled = { SCHEDULED, 14 }, completed = { COMPLETED, 13, true }, dead = { DEAD, 13, true }, retries = { RETRIES, 10 } }
+local sets = { suspects = { SUSPECTS, 16 }, scheduled = { SCHEDULED, 14 }, joining = { JOINING, 14 }, completed = { COMPLETED, 13, true }, dead = { DEAD, 13, true }, retries = { RETRIES, 10 } }
 local function members(key, reverse)
   if reverse then return call('ZRANGE', key, after == '' and '+' or '(' .. after, '-', 'BYLEX', 'REV', 'LIMIT', 0, most) end
   return call('ZRANGE', key, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, most)

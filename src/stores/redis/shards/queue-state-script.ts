@@ -12,7 +12,7 @@ import { isSetBack, setBack } from '../lua/set-back-lua.js'
  * unlead: worker · hold: queue or group, ms, the group · reopen: opens what its throttle has shut, or only the group
  * that is given · release: the group, or nothing for all holds · pause-group, resume-group: the group ·
  * relimit: gives turns by the new limits of running jobs.
- * Returns 1, or 0 for a `fail` of a job that does not run; for `release` how many holds it ended. Refuses `unknown`.
+ * Returns 1, or for a `fail` 0 if the job does not run and 2 if joins in other shards are to be told; for `release` how many holds it ended. Refuses `unknown`.
  */
 const text = `
 local verb = ARGV[1]
@@ -68,6 +68,7 @@ else
   fail_claim(j, tonumber(ARGV[3]), ARGV[4] == '1', ARGV[5], ARGV[5])
   if is_calling_id(id) or ((EXCLUSIVE or limits().limited) and lanes.has_freed()) then ring_unpaused() end
   tell_ends()
+  if REPORTS and joins().flush() then return 2 end
 end
 return 1
 `

@@ -21,6 +21,7 @@ import {
   type RedisShard,
 } from '../redis-layout.js'
 import { namingWrongType } from './redis-damage.js'
+import { RedisJoinReports } from './redis-join-reports.js'
 import { RedisScopes } from './redis-scopes.js'
 import { formIn, giveSettings, isSaid, nextSaid, openScript, saidIn, stateOf, storedIn } from './redis-settings.js'
 
@@ -34,6 +35,8 @@ const mostMoves = 20
 
 export class RedisQueues {
   readonly scopes: RedisScopes
+  /** What members have to tell to joins in other shards. */
+  readonly reports: RedisJoinReports
   readonly #client: RedisClient
   readonly #namespace: string
   readonly #queues = new Map<string, RedisQueue>()
@@ -44,6 +47,7 @@ export class RedisQueues {
     this.#client = client
     this.#namespace = namespace
     this.scopes = new RedisScopes(client, namespace)
+    this.reports = new RedisJoinReports(this)
   }
 
   async open(queues: readonly QueueSettings[], { follows } = { follows: false }): Promise<StoredQueue[]> {

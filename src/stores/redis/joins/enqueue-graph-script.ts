@@ -1,0 +1,89 @@
+/** The enqueue script of plain queues for calls in which some jobs are joins or members of joins. */
+
+import { enqueueGraphText } from '../enqueue/enqueue-script.js'
+import { shardScript, withJobs } from '../lua/prelude.js'
+
+const graphText = enqueueGraphText({
+  begin: String.raw`
+local graph = cjson.decode(ARGV[#ARGV])
+local known_joins, fragments, joining, begun = joins(), {}, {}, {}
+for n = 1, #ids do
+  if graph.joins[n] ~= 0 then
+    local j = records[n] and call('HEXISTS', JOINS, 'j' .. ids[n]) == 1 and leftover(ids[n], records[n])
+    if j then
+      drop(j)
+      known_joins.flush()
+      return '?'
+    end
+    if call('HEXISTS', JOINS, 'x' .. ids[n]) == 1 then return '?' end
+  end
+end
+-- The fragment of this number in the call; false if there is none yet.
+local function known_fragment(i)
+  if fragments[i] == nil then fragments[i] = known_joins.fragment_of(graph.fragments[i][1]) or false end
+  return fragments[i]
+end
+-- The body of a member with its places.
+local function body_with_places(n, body)
+  local places = {}
+  for i, one in ipairs(graph.places[n]) do
+    local of, number = one[1], one[2]
+    local f = known_fragment(of) or known_joins.new_fragment(graph.fragments[of][1], graph.fragments[of][2], graph.fragments[of][3])
+    fragments[of] = f
+    f.count, f.high, f.version = f.count + 1, math.max(f.high, number + 1), f.version + 1
+    places[i] = ' ' .. f.serial .. '.' .. string.format('%d', number)
+  end
+  local stop = find(body, '\0', find(body, '\0', 2, true) + 1, true)
+  return sub(body, 1, stop - 1) .. table.concat(places) .. sub(body, stop)
+end
+`.slice(1),
+  taken: `
+  for _, one in ipairs(graph.places[n] ~= 0 and graph.places[n] or {}) do
+    local f = known_fragment(one[1])
+    if f and one[2] < f.high then return 'p' end
+  end
+`.slice(1),
+  add: `
+  if graph.places[n] ~= 0 then body = body_with_places(n, body) end
+  if graph.joins[n] ~= 0 then
+    stamp = next_stamp(stamp)
+    local place13, at = pack('>I7I6', stamp, seq), created_at or now
+    joining[#joining + 1] = 0
+    joining[#joining + 1] = place13 .. id
+    incoming[#incoming + 1] = id
+    incoming[#incoming + 1] = math.floor(stamp / 1000) == at and 'w' .. place13 .. body or 'W' .. place13 .. pack('>I6', at) .. body
+    begun[#begun + 1] = n
+    return
+  end
+`.slice(1),
+  write: `
+  many('ZADD', JOINING, joining)
+  joining = {}
+`.slice(1),
+  refuse: `
+  for i = 1, graph.whole and count or 0 do
+    if letters[i] ~= 'a' and letters[i] ~= 'r' then return table.concat(letters) end
+  end
+`.slice(1),
+  notAlone: ' and not graph.whole',
+  end: `
+-- A refusal is no answer to remember: the jobs that are in the way may be those of this call, sent before.
+if graph.whole and find(answers[1], '[^ar]') then new_ids, new_answers = {}, {} end
+for _, n in ipairs(begun) do known_joins.begin(ids[n], graph.joins[n], order_of(n), graph.whole) end
+`.slice(1),
+})
+
+/**
+ * KEYS: those of one shard.
+ * ARGV: those of the enqueue script in the long form, then JSON: `fragments`, for each the key, the letter of `onDead` as
+ * a byte, keeps results (1 or 0); `joins`, for each job the join (`begin` of `joins-lua.ts`) as a text, or 0; `places`,
+ * for each job 0 or a list of the number of a fragment, from 1, and the number of the member; `whole`: of each call all
+ * jobs are accepted or none, and its joins wait until they are sealed.
+ * Returns as the enqueue script; or '?' if a join of an id in the call ended a moment ago and its fragments are still to
+ * be dropped: then nothing was added. Refuses `unknown`.
+ */
+export const enqueueGraphScript = shardScript(
+  'enqueue-graph',
+  'plain',
+  withJobs(`${graphText}return table.concat(answers, ',') .. (tells and '!' or '')`),
+)

@@ -1,0 +1,291 @@
+/** The joins of a Redis store. */
+
+import { InvalidArgumentError } from '../../../core/errors.js'
+import type { JobKey } from '../../contract/job-records.js'
+import type { FailedJoin, GraphAnswer, Joins, MemberEnd, StoredJoin, StoredSet } from '../../contract/joins.js'
+import type { EnqueueCall } from '../../contract/new-job.js'
+import type { Fate } from '../../contract/new-join.js'
+import { doneIn, lateError, lateReason, neverSealedError, neverSealedReason } from '../../rules/join-rules.js'
+import type { RedisClient } from '../client/redis-client.js'
+import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
+import { readPayload } from '../format/redis-job.js'
+import { joinIndexKeys } from '../redis-keys.js'
+import { type RedisShard, shardHolding } from '../redis-layout.js'
+import { scheduleLeadScript } from '../schedules/schedule-scripts.js'
+import { doneScript } from '../shards/join-report-scripts.js'
+import { partialReplies } from '../shards/redis-damage.js'
+import {
+  type FragmentParts,
+  fragmentKey,
+  onDeadOf,
+  partsIn,
+  type RedisJoin,
+  type RedisSet,
+} from '../shards/redis-join-reports.js'
+import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
+import {
+  cancelMembersScript,
+  dueScript,
+  endsScript,
+  fragmentScript,
+  lateScript,
+  readJoinScript,
+} from './join-scripts.js'
+import type { RedisGraphEnqueue } from './redis-graph-enqueue.js'
+
+/** For how long a worker sweeps alone, in ms. It sweeps again before that. */
+const leadMs = 6_000
+/** What has not been told for this long, in ms, was left behind by a process that is gone. */
+const leftBehindMs = 1_000
+/** The most joins of a shard that one sweep looks at. */
+const mostDue = 100
+/** The most steps of 1,000 members in which one sweep cancels the rest of a join. */
+const mostCancelSteps = 100
+/** A page of ends ends with the one that brings it to so many bytes. */
+const mostEndBytes = 1_048_576
+
+/** A fragment of a set, with the bits of its members: `bits[n]` for the 4,096 from 4,096 × n on. */
+interface FoundFragment {
+  readonly shard: RedisShard
+  readonly key: string
+  readonly parts: FragmentParts
+  readonly bits: readonly Buffer[]
+}
+
+interface FoundJoin {
+  readonly home: RedisShard
+  readonly state: string
+  readonly join: RedisJoin
+}
+
+const fates: Readonly<Record<string, Fate>> = { c: 'completed', d: 'dead', x: 'cancelled', e: 'expired' }
+
+export class RedisJoins implements Joins {
+  readonly #client: RedisClient
+  readonly #queues: RedisQueues
+  readonly #graphs: RedisGraphEnqueue
+  readonly #namespace: string
+  readonly #refuseClosed: () => void
+  /** Where the cancelling of a large set goes on. */
+  readonly #cuts = new Map<string, number>()
+
+  /** `refuseClosed` throws `ClosedError`. */
+  constructor(
+    client: RedisClient,
+    queues: RedisQueues,
+    graphs: RedisGraphEnqueue,
+    namespace: string,
+    refuseClosed: () => void,
+  ) {
+    this.#client = client
+    this.#queues = queues
+    this.#graphs = graphs
+    this.#namespace = namespace
+    this.#refuseClosed = refuseClosed
+  }
+
+  async enqueue(calls: readonly EnqueueCall[]): Promise<GraphAnswer> {
+    this.#refuseClosed()
+    return this.#graphs.graph(calls)
+  }
+
+  async seal(key: JobKey, sizes: Readonly<Record<string, number>>): Promise<'ok' | 'gone'> {
+    this.#refuseClosed()
+    const found = await this.#find(key)
+    if (found === undefined || (found.state !== 'w' && found.state !== 'd')) return 'gone'
+    for (const [name, size] of Object.entries(sizes)) {
+      const set = found.join.sets.find((one) => one.name === name)
+      if (set === undefined) throw new InvalidArgumentError(`join '${key.id}' has no set '${name}'.`)
+      const { added } = storedSet(set, await this.#fragmentsOf(key, set))
+      if ((set.size < 0 ? size : set.size) !== size || size < added)
+        throw new InvalidArgumentError(
+          `set '${name}' of join '${key.id}' cannot have ${size} members: it has ${set.size < 0 ? added : set.size}.`,
+        )
+    }
+    const answer = await this.#graphs.seal(found.home, key.id, sizes)
+    if (answer.startsWith('-'))
+      throw new InvalidArgumentError(
+        `set '${answer.slice(1)}' of join '${key.id}' has been sealed with another number.`,
+      )
+    return answer === 'gone' ? 'gone' : 'ok'
+  }
+
+  async look(key: JobKey): Promise<StoredJoin | undefined> {
+    this.#refuseClosed()
+    const found = await this.#find(key)
+    if (found === undefined) return undefined
+    const { state, join } = found
+    const sets = await Promise.all(join.sets.map(async (set) => storedSet(set, await this.#fragmentsOf(key, set))))
+    return { sets, ...(state === 'w' && join.until_at >= 0 ? { waitsUntil: join.until_at } : {}) }
+  }
+
+  async ends(key: JobKey, name: string, from: number, limit: number): Promise<MemberEnd[]> {
+    this.#refuseClosed()
+    const found = await this.#find(key)
+    const set = found?.join.sets.find((one) => one.name === name)
+    if (set === undefined) return []
+    const pages = await Promise.all(
+      (await this.#shardsOf(set)).map((shard) => this.#endsIn(shard, key, set, from, limit)),
+    )
+    return pages.flat().sort((a, b) => a.number - b.number)
+  }
+
+  async sweep(worker: string): Promise<{ failed: FailedJoin[]; more: boolean }> {
+    this.#refuseClosed()
+    const [places, lead] = joinIndexKeys(this.#namespace)
+    const reply = listIn(await this.#client.run(scheduleLeadScript, [lead, places], [worker, String(leadMs)]))
+    if (textIn(reply[1]) !== worker) return { failed: [], more: false }
+    const queues = await Promise.all(
+      listIn(reply[3]).map(async (name) => (await unlessUnknown(this.#queues.find([textIn(name)])))?.[0]),
+    )
+    const shards = queues.flatMap((queue) => queue?.shards ?? [])
+    // Joins on a server that is away must not stop the others.
+    const swept = shards.length === 0 ? [] : await partialReplies(shards.map((shard) => this.#sweepShard(shard)))
+    return { failed: swept.flatMap(({ failed }) => failed), more: swept.some(({ more }) => more) }
+  }
+
+  async #sweepShard(shard: RedisShard): Promise<{ failed: FailedJoin[]; more: boolean }> {
+    let more = await this.#queues.reports.deliverOlder(shard, leftBehindMs)
+    // What has come due before is told in the same sweep that finds it.
+    const late = await this.#due(shard)
+    for (const { kind, id, join } of late) if (kind === 'w') await this.#letDie(shard, id, join!)
+    const cuts = late.filter(({ kind }) => kind === 'c')
+    for (const { id, join } of cuts) more = (await this.#cancelRest(shard, id, join!)) || more
+    const died = late.length > 0 ? await this.#due(shard) : []
+    const failed = [...late, ...died].flatMap(({ failed: one }) => one ?? [])
+    return { failed, more: more || late.length === mostDue }
+  }
+
+  async #due(shard: RedisShard): Promise<{ kind: string; id: string; join?: RedisJoin; failed?: FailedJoin }[]> {
+    const rows = listIn(await this.#queues.run(shard, dueScript, [String(mostDue)])).map(listIn)
+    return rows.map((row) => {
+      const [kind, id, text, reason] = row.map(textIn) as [string, string, string, string]
+      if (kind === 'r') return { kind, id, failed: { queue: shard.queue, id, task: text, reason } }
+      return { kind, id, join: JSON.parse(text) as RedisJoin }
+    })
+  }
+
+  /** A join has waited for too long. First it hears how many of its members have ended: perhaps all have. */
+  async #letDie(home: RedisShard, id: string, join: RedisJoin): Promise<void> {
+    const key = { queue: home.queue, id }
+    const telling: RedisShard[] = []
+    let outstanding = 0
+    for (const set of join.sets) {
+      const fragments = await this.#fragmentsOf(key, set)
+      for (const { shard, key: name, parts } of fragments)
+        await this.#queues.reports.hear(shard, name, parts, (other) => telling.push(other))
+      const { added, ...stored } = storedSet(set, fragments)
+      outstanding += (stored.size ?? added) - doneIn(stored)
+    }
+    const found = await this.#find(key)
+    const isUnsealed = found?.join.sets.some(({ size }) => size < 0)
+    const [reason, error] = isUnsealed ? [neverSealedReason, neverSealedError] : [lateReason, lateError(outstanding)]
+    if ((await this.#queues.run(home, lateScript, [id, reason, error])) === 1) telling.push(home)
+    for (const shard of telling) await this.#queues.reports.deliver(shard)
+  }
+
+  /** Cancels the members of a dead join that have not ended. Returns whether some are left. */
+  async #cancelRest(home: RedisShard, id: string, join: RedisJoin): Promise<boolean> {
+    const key = { queue: home.queue, id }
+    let steps = 0
+    for (const set of join.sets)
+      for (const shard of await this.#shardsOf(set)) {
+        const name = fragmentKey(key, set.name, set.base)
+        const cut = `${shard.tag}\0${name}`
+        let from = this.#cuts.get(cut) ?? 0
+        while (from >= 0) {
+          if (steps === mostCancelSteps) return true
+          const args = [name, set.ids, String(set.many), String(from)]
+          const [next, tells] = listIn(await this.#queues.run(shard, cancelMembersScript, args)).map(numberIn)
+          if (tells === 1) await this.#queues.reports.deliver(shard)
+          from = next!
+          steps += 1
+          this.#cuts.set(cut, from)
+        }
+      }
+    for (const set of join.sets)
+      for (const { tag } of await this.#shardsOf(set))
+        this.#cuts.delete(`${tag}\0${fragmentKey(key, set.name, set.base)}`)
+    await this.#queues.run(home, doneScript, [`c${id}`])
+    return false
+  }
+
+  async #find({ queue: name, id }: JobKey): Promise<FoundJoin | undefined> {
+    const [queue] = await this.#queues.find([name])
+    if (queue!.layout.kind !== 'plain') return undefined
+    const home = shardHolding(queue!, id)
+    const reply = await this.#queues.run(home, readJoinScript, [id])
+    if (reply === null) return undefined
+    const [state, text] = listIn(reply).map(textIn)
+    return { home, state: state!, join: JSON.parse(text!) as RedisJoin }
+  }
+
+  /** The shards that may have a fragment of the set. */
+  async #shardsOf({ queue }: RedisSet): Promise<readonly RedisShard[]> {
+    const found = await unlessUnknown(this.#queues.find([queue]))
+    return found?.[0]?.shards ?? []
+  }
+
+  async #fragmentsOf(join: JobKey, set: RedisSet): Promise<FoundFragment[]> {
+    const key = fragmentKey(join, set.name, set.base)
+    const found = await Promise.all(
+      (await this.#shardsOf(set)).map(async (shard): Promise<FoundFragment[]> => {
+        const reply = await this.#queues.run(shard, fragmentScript, [key])
+        if (reply === null) return []
+        const [parts, ...bits] = listIn(reply)
+        return [{ shard, key, parts: partsIn(listIn(parts)), bits: bits.map(bytesIn) }]
+      }),
+    )
+    return found.flat()
+  }
+
+  async #endsIn(shard: RedisShard, join: JobKey, set: RedisSet, from: number, limit: number): Promise<MemberEnd[]> {
+    const key = fragmentKey(join, set.name, set.base)
+    const ends: MemberEnd[] = []
+    for (let next = from; next < from + limit; ) {
+      const args = [key, String(next), String(from + limit), String(mostEndBytes)]
+      const [at, ...rest] = listIn(await this.#queues.run(shard, endsScript, args))
+      for (let i = 0; i < rest.length; i += 2) ends.push(endIn(numberIn(rest[i]), bytesIn(rest[i + 1])))
+      next = numberIn(at)
+    }
+    return ends
+  }
+}
+
+/** `kept`: the letter of the fate, then the error behind a `=`, or the result in its stored form. */
+function endIn(number: number, kept: Buffer): MemberEnd {
+  const fate = fates[String.fromCharCode(kept[0]!)]!
+  if (kept.length === 1) return { number, fate }
+  if (fate === 'dead') return { number, fate, error: kept.toString('utf8', 2) }
+  return { number, fate, ...readPayload(kept.subarray(1)) }
+}
+
+/** A set with what its fragments say. */
+function storedSet(set: RedisSet, fragments: readonly FoundFragment[]): StoredSet {
+  const sum = (of: (parts: FragmentParts) => number) => fragments.reduce((total, { parts }) => total + of(parts), 0)
+  const counts = {
+    completed: sum((one) => one.counts.completed),
+    dead: sum((one) => one.counts.dead),
+    cancelled: sum((one) => one.counts.cancelled),
+    expired: sum((one) => one.counts.expired),
+  }
+  const oldest = oldestIn(fragments)
+  return {
+    ...{ name: set.name, queue: set.queue, ids: set.ids, isMany: set.many === 1 },
+    ...{ onDead: onDeadOf(set.on_dead), keepsResults: set.keeps === 1, counts, added: sum(({ count }) => count) },
+    ...(set.size < 0 ? {} : { size: set.size }),
+    ...(oldest === undefined ? {} : { oldest }),
+  }
+}
+
+/** The first number that has no bit in any fragment, below the highest one that was added. */
+function oldestIn(fragments: readonly FoundFragment[]): number | undefined {
+  const high = Math.max(0, ...fragments.map(({ parts }) => parts.high))
+  for (let number = 0; number < high; number += 1) {
+    const [chunk, at] = [Math.floor(number / 4_096), Math.floor((number % 4_096) / 8)]
+    const byte = fragments.reduce((all, { bits }) => all | (bits[chunk]?.[at] ?? 0), 0)
+    if (byte === 255) number += 7 - (number % 8)
+    else if ((byte & (1 << (number % 8))) === 0) return number
+  }
+  return undefined
+}

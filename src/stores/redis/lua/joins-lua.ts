@@ -1,0 +1,334 @@
+/**
+ * Joins and their members in Lua, for plain shards. The translation of `rules/join-rules`.
+ *
+ * A join and its members lie in different shards, and a script knows one. So the ends of members are kept beside the
+ * members, in *fragments*: one for each shard and set of a join. An end and its report are one step on every kind of
+ * server. What a fragment has to tell its join is marked in `join-tasks`, and delivered by the caller of the script, or
+ * later by a sweep (`redis-join-reports.ts`). The join has what each fragment has told it.
+ *
+ * Fields of `joins`. `#`: the last number given to a fragment · `n` and the key of a fragment (queue and id of the join,
+ * name of the set, beginning of its ids, NUL between them) → its number · `h` and the number → its header (`FORM`, key) ·
+ * `b`, number, dot, n → 1 bit for each member from 4,096 × n on, the lowest first: whether it is outstanding no more;
+ * trailing zero bytes are left out, and '' means that all are · `j` and the id of a join → JSON (`begin`) · `x` and the
+ * id of a join that is gone → its sets.
+ *
+ * Members of `join-tasks`. Negative scores: `f` and the number of a fragment that has something to tell · `z` and the id
+ * of a join that will run: its fragments are to be frozen · `x` and the id of a join that is gone: its fragments are to
+ * be dropped. Positive scores: `w` and the id of a join that waits until then · `c` and the id of a dead join whose
+ * members are to be cancelled · `r` and the id of a join whose death is to be reported.
+ *
+ * The places of a job, behind `rememberMs` in its record: `w` for a join; for each fragment that hears of its end the
+ * number of that, a dot, and its number in the set.
+ */
+
+import { memberDeadReason, mostJoinBytes, tooLargeError, tooLargeReason } from '../../rules/join-rules.js'
+
+/**
+ * The header of a fragment: letter of `onDead`, keeps results (1 or 0), frozen (1 or 0), members, number behind the
+ * last one, completed, dead, cancelled, expired, version, bytes of results; of what was told last the members that are
+ * outstanding no more, version, bytes; failing ends so far, those told of, number and fate of the first of the others.
+ */
+const form = '>I1I1I1I4I4I4I4I4I4I6I6I4I6I6I4I4I4I1'
+
+/** A fragment also tells whenever its results have grown by this. */
+const tellBytes = mostJoinBytes / 16
+
+const text = String.raw`
+local FORM, FULL = '${form}', string.rep('\255', 512)
+local FAIL, GO_ON, HOLD = 102, 103, 104
+local M = {}
+local function told()
+  REPORTS = REPORTS or { of = {}, ends = {} }
+  return REPORTS
+end
+-- The fragment of this number; false if there is none.
+function M.fragment(serial)
+  local of = told().of
+  local f = of[serial]
+  if f ~= nil then return f end
+  local header = call('HGET', JOINS, 'h' .. serial)
+  f = false
+  if header then
+    f = { serial = serial, chunks = {}, changed = {} }
+    f.on_dead, f.keeps, f.frozen, f.count, f.high, f.c, f.d, f.x, f.e, f.version, f.bytes, f.told_done, f.told_version, f.told_bytes, f.fails, f.told_fails, f.fail_number, f.fail_fate, f.from = unpackn(FORM, header)
+    f.key, f.was = sub(header, f.from), f.version
+  end
+  of[serial] = f
+  return f
+end
+function M.fragment_of(key)
+  local serial = call('HGET', JOINS, 'n' .. key)
+  return serial and M.fragment(serial)
+end
+function M.new_fragment(key, on_dead, keeps)
+  local serial = string.format('%d', call('HINCRBY', JOINS, '#', 1))
+  local f = { serial = serial, chunks = {}, changed = {}, key = key, was = -1, on_dead = on_dead, keeps = keeps }
+  for _, name in ipairs({ 'frozen', 'count', 'high', 'c', 'd', 'x', 'e', 'version', 'bytes', 'told_done', 'told_version', 'told_bytes', 'fails', 'told_fails', 'fail_number', 'fail_fate' }) do f[name] = 0 end
+  call('HSET', JOINS, 'n' .. key, serial)
+  told().of[serial] = f
+  return f
+end
+-- The members that are outstanding no more.
+function M.done(f) return f.on_dead == GO_ON and f.c + f.d + f.x + f.e or f.c end
+local function chunk(f, c)
+  local bits = f.chunks[c]
+  if not bits then
+    bits = call('HGET', JOINS, 'b' .. f.serial .. '.' .. c) or '\0'
+    if bits == '' then bits = FULL end
+    f.chunks[c] = bits
+  end
+  return bits
+end
+function M.has_bit(f, number)
+  local bit = 2 ^ (number % 8)
+  return (byte(chunk(f, math.floor(number / 4096)), math.floor(number % 4096 / 8) + 1) or 0) % (bit * 2) >= bit
+end
+local function flip(f, number, by)
+  local c, at = math.floor(number / 4096), math.floor(number % 4096 / 8) + 1
+  local bits = chunk(f, c)
+  if #bits < at then bits = bits .. string.rep('\0', at - #bits) end
+  f.chunks[c], f.changed[c] = sub(bits, 1, at - 1) .. char(byte(bits, at) + by * 2 ^ (number % 8)) .. sub(bits, at + 1), true
+end
+-- What is kept of an end, or nil.
+local function end_at(field)
+  local kept = told().ends[field]
+  if kept == nil then kept = call('HGET', JOINED, field) end
+  return kept or nil
+end
+local function is_dead(f, field) return f.d > 0 and sub(end_at(field) or '', 1, 1) == 'd' end
+-- The job has ended so: c completed, d dead, x cancelled, e expired. left: its result in the stored form, or its error.
+-- Of ends that were reported before, only one changes: a dead member may go for good.
+function M.report(j, fate, left)
+  for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
+    local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
+    local has_bit = f and M.has_bit(f, number)
+    local was_dead = f and (has_bit or f.on_dead == HOLD) and is_dead(f, field)
+    local is_new = f and not has_bit and not was_dead
+    if f and f.frozen == 0 and (is_new or (was_dead and fate == 'x' and f.on_dead ~= GO_ON)) then
+      if was_dead then f.d = f.d - 1 end
+      f[fate], f.version = f[fate] + 1, f.version + 1
+      local is_held = f.on_dead == HOLD and fate == 'd'
+      if not has_bit and not is_held then flip(f, number, 1) end
+      local kept = fate ~= 'c' and fate or nil
+      if f.keeps == 1 and left and left ~= '' then
+        kept = fate .. (fate == 'd' and '=' or '') .. left
+        if fate == 'c' then f.bytes = f.bytes + #left - find(left, '\0', 1, true) end
+      end
+      if kept then REPORTS.ends[field] = kept end
+      if fate ~= 'c' and f.on_dead ~= GO_ON and not is_held then
+        if f.fails == f.told_fails then f.fail_number, f.fail_fate = number, byte(fate) end
+        f.fails = f.fails + 1
+      end
+    end
+  end
+end
+-- A dead job was revived: as a member it is outstanding again.
+local function report_revived(j)
+  for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
+    local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
+    if f and f.frozen == 0 and is_dead(f, field) then
+      if M.has_bit(f, number) then flip(f, number, -1) end
+      f.d, f.version = f.d - 1, f.version + 1
+      REPORTS.ends[field] = false
+    end
+  end
+end
+local function has_to_tell(f)
+  local done = M.done(f)
+  return (done == f.count or done < f.told_done or f.fails > f.told_fails or f.bytes - f.told_bytes >= ${tellBytes}) and f.frozen == 0
+end
+-- Writes what the functions above have changed. Call it once behind them, before the script turns to another shard.
+-- Returns whether something is to be told to other shards.
+function M.flush()
+  local tells, puts, gone = REPORTS.tells or false, {}, {}
+  for field, kept in pairs(REPORTS.ends) do
+    if kept then
+      puts[#puts + 1] = field
+      puts[#puts + 1] = kept
+    else gone[#gone + 1] = field end
+  end
+  many('HSET', JOINED, puts)
+  many('HDEL', JOINED, gone)
+  local headers = {}
+  for serial, f in pairs(REPORTS.of) do
+    if f and (f.version ~= f.was or f.is_touched) then
+      headers[#headers + 1] = 'h' .. serial
+      headers[#headers + 1] = pack(FORM, f.on_dead, f.keeps, f.frozen, f.count, f.high, f.c, f.d, f.x, f.e, f.version, f.bytes, f.told_done, f.told_version, f.told_bytes, f.fails, f.told_fails, f.fail_number, f.fail_fate) .. f.key
+      for c in pairs(f.changed) do
+        headers[#headers + 1] = 'b' .. serial .. '.' .. c
+        headers[#headers + 1] = f.chunks[c] == FULL and '' or f.chunks[c]
+      end
+      if f.version ~= f.was and has_to_tell(f) then
+        call('ZADD', JOIN_TASKS, 'NX', -now, 'f' .. serial)
+        tells = true
+      end
+    end
+  end
+  many('HSET', JOINS, headers)
+  REPORTS = false
+  return tells
+end
+
+-- A join, and its job, or nil.
+function M.join(id)
+  local record = call('HGET', JOINS, 'j' .. id)
+  return record and cjson.decode(record) or nil, record and job(id) or nil
+end
+function M.write(id, join) call('HSET', JOINS, 'j' .. id, cjson.encode(join)) end
+local function tell_later(task)
+  told().tells = true
+  call('ZADD', JOIN_TASKS, 'NX', -now, task)
+end
+-- Of a set: how many are outstanding no more, and the counts that its fragments have told.
+function M.counts(set)
+  local sum = { count = 0, c = 0, d = 0, x = 0, e = 0, bytes = 0, on_dead = set.on_dead }
+  for _, heard in pairs(set.heard) do
+    for name in pairs(heard) do
+      if sum[name] then sum[name] = sum[name] + heard[name] end
+    end
+  end
+  return M.done(sum), sum
+end
+function M.is_unsealed(join)
+  if join.open == 1 then return true end
+  for _, set in ipairs(join.sets) do
+    if set.size < 0 then return true end
+  end
+  return false
+end
+local function is_complete(join)
+  if M.is_unsealed(join) then return false end
+  for _, set in ipairs(join.sets) do
+    if M.counts(set) ~= set.size then return false end
+  end
+  return true
+end
+-- Sets the instant at which a waiting join dies, or that there is none.
+function M.set_deadline(id, join)
+  local at = join.late
+  if M.is_unsealed(join) and (at < 0 or join.seal_by < at) then at = join.seal_by end
+  join.until_at = at
+  if at < 0 then call('ZREM', JOIN_TASKS, 'w' .. id) else call('ZADD', JOIN_TASKS, at, 'w' .. id) end
+end
+-- A waiting join will run: it takes the place of its enqueue, or waits for its time, which counts from now.
+local function release(j, join)
+  local how, ms, expires, bound = string.match(join.order, '^%-?%d+([dr]?)(%d*)e?(%d*)b?(%d*)w?$')
+  local due
+  if how == 'd' then due = now + math.min(tonumber(ms), tonumber(bound) or math.huge)
+  elseif how == 'r' then due = tonumber(ms) end
+  call('ZREM', JOIN_TASKS, 'w' .. j.id)
+  tell_later('z' .. j.id)
+  leave(j)
+  if due and due > now then
+    j.stamp = due * 1000
+    enter(j, 's')
+  else enter(j, 'r') end
+  if expires and expires ~= '' then
+    local expires_at, first_at = now + tonumber(expires), tonumber(call('HGET', META, 'expiringAt'))
+    call('ZADD', EXPIRING, expires_at, j.seq .. j.id)
+    if not first_at or expires_at < first_at then call('HSET', META, 'expiringAt', expires_at) end
+  end
+  if is_calling(j) and not call('HGET', META, 'paused') then ring() end
+end
+-- A join that waits, and misses nobody any more, will run.
+function M.check(j, join)
+  if j.state == 'w' and is_complete(join) then release(j, join) end
+end
+-- A waiting join cannot become ready any more.
+function M.fail(j, join, reason, error)
+  bury(j, reason, error)
+  call('ZREM', JOIN_TASKS, 'w' .. j.id)
+  call('ZADD', JOIN_TASKS, now, 'r' .. j.id)
+  if reason == '${memberDeadReason}' and join.rest == 1 then call('ZADD', JOIN_TASKS, now, 'c' .. j.id) end
+  tell_ends()
+end
+local function wait(id, join)
+  join.late, join.seal_by = join.within < 0 and -1 or now + join.within, now + join.seal
+  M.set_deadline(id, join)
+end
+-- A new join. open: it waits in any case until it is sealed.
+function M.begin(id, spec, order, open)
+  local join = cjson.decode(spec)
+  join.order, join.open = order, open and 1 or 0
+  for _, set in ipairs(join.sets) do set.heard = {} end
+  wait(id, join)
+  M.write(id, join)
+  M.check(job(id), join)
+end
+-- The error of a join that a member made dead. The translation of memberDeadError.
+local function error_of(set, number, fate)
+  local id = set.many == 1 and set.ids .. '.' .. string.format('%d', number) or set.ids
+  local how = fate == 100 and 'is dead' or (fate == 101 and 'has expired' or 'was cancelled')
+  return "member '" .. id .. "' of set '" .. set.name .. "' in queue '" .. set.queue .. "' " .. how
+end
+-- A fragment in another shard, or this one, is in this state. Returns whether it belongs to a join that is there.
+function M.hear(id, name, base, tag, f)
+  local join, j = M.join(id)
+  if not j then return false end
+  local set, bytes = nil, 0
+  for _, one in ipairs(join.sets) do
+    if one.name == name and one.base == base then set = one end
+  end
+  if not set then return false end
+  local before = set.heard[tag] or { version = -1, fails = 0 }
+  if f.version <= before.version then return true end
+  set.heard[tag] = { version = f.version, count = f.count, c = f.c, d = f.d, x = f.x, e = f.e, bytes = f.bytes, fails = f.fails }
+  M.write(id, join)
+  if j.claim or j.state ~= 'w' then return true end
+  for _, one in ipairs(join.sets) do
+    local _, sum = M.counts(one)
+    bytes = bytes + sum.bytes
+  end
+  if bytes > ${mostJoinBytes} then M.fail(j, join, '${tooLargeReason}', '${tooLargeError}')
+  elseif f.fails > before.fails then M.fail(j, join, '${memberDeadReason}', error_of(set, f.fail_number, f.fail_fate))
+  else M.check(j, join) end
+  return true
+end
+-- What a revive makes of a dead join or member: r ready, w waiting; false if a join can do neither.
+function M.revive(j)
+  local join, becomes = nil, 'r'
+  if byte(j.places) == 119 then join = M.join(j.id) end
+  if join and not is_complete(join) then
+    becomes = 'w'
+    for _, set in ipairs(join.sets) do
+      local _, sum = M.counts(set)
+      if set.on_dead ~= GO_ON and sum.x + sum.e > 0 then return false end
+    end
+    call('ZREM', JOIN_TASKS, 'c' .. j.id)
+    wait(j.id, join)
+    M.write(j.id, join)
+  elseif join then tell_later('z' .. j.id) end
+  report_revived(j)
+  return becomes
+end
+-- A join has ended or is gone: nobody needs its fragments any more.
+local function forget(j)
+  local record = byte(j.places) == 119 and call('HGET', JOINS, 'j' .. j.id)
+  if not record then return end
+  call('HDEL', JOINS, 'j' .. j.id)
+  call('HSET', JOINS, 'x' .. j.id, record)
+  call('ZREM', JOIN_TASKS, 'w' .. j.id, 'z' .. j.id, 'c' .. j.id)
+  tell_later('x' .. j.id)
+end
+-- The job is dropped: unless it has ended before, it is as good as cancelled.
+function M.gone(j)
+  M.report(j, 'x')
+  forget(j)
+end
+function M.kept(j, result)
+  M.report(j, 'c', result)
+  forget(j)
+end
+late.joins = function() return M end
+return M
+`
+
+/** A lazy function whose first call makes the others: most scripts that change jobs need none of them. */
+export const joinFunctions = `local function joins()
+${text
+  .trim()
+  .split('\n')
+  .map((line) => (line === '' ? '' : `  ${line}`))
+  .join('\n')}
+end
+`

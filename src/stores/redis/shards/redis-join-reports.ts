@@ -1,0 +1,200 @@
+/**
+ * The reports of members to joins in other shards: reads what fragments have to tell, tells it to their joins, and goes on
+ * with what follows from that. Each step may be repeated, and comes in any order: a join knows which version of a
+ * fragment it has heard.
+ */
+
+import type { Fate, OnDead } from '../../contract/new-join.js'
+import { doneIn } from '../../rules/join-rules.js'
+import type { RedisArgument, RedisReply } from '../client/redis-client.js'
+import { listIn, numberIn, textIn } from '../client/redis-reply.js'
+import type { ShardScript } from '../client/redis-script.js'
+import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
+import { doneScript, endFragmentScript, hearScript, reportsScript, toldScript } from './join-report-scripts.js'
+
+/** What one look at a shard takes. */
+const mostReports = 100
+/** How far one call follows joins of joins; the rest is for the sweep. */
+const mostRounds = 1_000
+/** The most members whose ends one call drops of a fragment, in thousands; the rest is for the sweep. */
+const mostDropSteps = 10
+
+/** A set of a join as its shard has it. */
+export interface RedisSet {
+  readonly name: string
+  readonly queue: string
+  readonly ids: string
+  /** The beginning of the ids, which is the same for all members. */
+  readonly base: string
+  readonly many: 0 | 1
+  /** The letter as a byte. */
+  readonly on_dead: number
+  readonly keeps: 0 | 1
+  /** -1: open. */
+  readonly size: number
+}
+
+/** A join as its shard has it. */
+export interface RedisJoin {
+  readonly sets: readonly RedisSet[]
+  readonly within: number
+  readonly seal: number
+  readonly rest: 0 | 1
+  /** When it dies if it still waits; -1: never. */
+  readonly until_at: number
+}
+
+/** A fragment as its shard told it. */
+export interface FragmentParts {
+  readonly version: number
+  readonly count: number
+  /** The number behind that of the last member. */
+  readonly high: number
+  readonly counts: Readonly<Record<Fate, number>>
+  readonly bytes: number
+  readonly fails: number
+  readonly onDead: OnDead
+  /** As they were told. */
+  readonly texts: readonly string[]
+}
+
+export const onDeadBytes: Readonly<Record<OnDead, number>> = { fail: 102, 'go-on': 103, hold: 104 }
+
+export function onDeadOf(byte: number): OnDead {
+  return byte === onDeadBytes.fail ? 'fail' : byte === onDeadBytes.hold ? 'hold' : 'go-on'
+}
+
+export function partsIn(reply: readonly RedisReply[]): FragmentParts {
+  const texts = reply.map(textIn)
+  const [version, count, high, completed, dead, cancelled, expired, bytes, fails, , , onDead] = texts.map(Number)
+  return {
+    ...{
+      version: version!,
+      count: count!,
+      high: high!,
+      bytes: bytes!,
+      fails: fails!,
+      onDead: onDeadOf(onDead!),
+      texts,
+    },
+    counts: { completed: completed!, dead: dead!, cancelled: cancelled!, expired: expired! },
+  }
+}
+
+/** The name of a fragment: queue and id of the join, name of the set, beginning of the ids. */
+export function fragmentKey(join: { readonly queue: string; readonly id: string }, set: string, base: string): string {
+  return [join.queue, join.id, set, base].join('\0')
+}
+
+/** The queues, as far as reports need them. */
+interface ReportQueues {
+  find(names: readonly string[]): Promise<RedisQueue[]>
+  run(shard: RedisShard, script: ShardScript, args: readonly RedisArgument[]): Promise<RedisReply>
+}
+
+export class RedisJoinReports {
+  readonly #queues: ReportQueues
+
+  constructor(queues: ReportQueues) {
+    this.#queues = queues
+  }
+
+  /**
+   * Delivers what this shard has to tell, and what follows. Never rejects: what cannot be delivered is left to a sweep.
+   */
+  async deliver(shard: RedisShard): Promise<void> {
+    await this.deliverOlder(shard, 0).catch(() => {})
+  }
+
+  /** The same for what has been waiting for this long. Returns whether something is left. Throws if a shard is away. */
+  async deliverOlder(first: RedisShard, forMs: number): Promise<boolean> {
+    let left = new Map([[first.tag, first]])
+    let isLeft = false
+    let age = forMs
+    for (let round = 0; left.size > 0; round += 1) {
+      if (round === mostRounds) return true
+      const next = new Map<string, RedisShard>()
+      const looked = await Promise.allSettled(
+        [...left.values()].map((shard) => this.#deliverFrom(shard, age, (other) => next.set(other.tag, other))),
+      )
+      for (const one of looked) {
+        if (one.status === 'rejected') throw one.reason
+        isLeft = one.value || isLeft
+      }
+      left = next
+      // What follows was not told by anybody else.
+      age = 0
+    }
+    return isLeft
+  }
+
+  async #deliverFrom(shard: RedisShard, forMs: number, tells: (shard: RedisShard) => void): Promise<boolean> {
+    const rows = listIn(await this.#queues.run(shard, reportsScript, [String(forMs), String(mostReports)])).map(listIn)
+    const told = await Promise.allSettled(
+      rows.map(async (row) => {
+        const kind = textIn(row[0])
+        if (kind === 'f') return this.#tell(shard, row, tells)
+        const join = JSON.parse(textIn(row[2])) as RedisJoin
+        return this.#endFragments(shard, kind === 'x' ? 'drop' : 'freeze', textIn(row[1]), join)
+      }),
+    )
+    for (const one of told) if (one.status === 'rejected') throw one.reason
+    if (rows.length === mostReports) tells(shard)
+    return told.some((one) => one.status === 'fulfilled' && one.value)
+  }
+
+  async #tell(shard: RedisShard, row: readonly RedisReply[], tells: (shard: RedisShard) => void): Promise<boolean> {
+    const [serial, key] = [textIn(row[1]), textIn(row[2])]
+    const parts = partsIn(row.slice(3))
+    if (!(await this.hear(shard, key, parts, tells))) return this.#drop(shard, key)
+    const { version, bytes, fails } = parts
+    await this.#queues.run(shard, toldScript, [serial, version, doneIn(parts), bytes, fails].map(String))
+    return false
+  }
+
+  /** Tells a join the parts of a fragment in this shard. Returns whether there is such a join. */
+  async hear(
+    shard: RedisShard,
+    key: string,
+    { texts }: FragmentParts,
+    tells: (shard: RedisShard) => void,
+  ): Promise<boolean> {
+    const [name, id, set, base] = key.split('\0') as [string, string, string, string]
+    const [queue] = await this.#queues.find([name])
+    const home = shardHolding(queue!, id)
+    const [isThere, isTelling] = listIn(
+      await this.#queues.run(home, hearScript, [id, set, base, shard.tag, ...texts.slice(0, -1)]),
+    )
+    if (isTelling === 1) tells(home)
+    return isThere === 1
+  }
+
+  /** Freezes or drops the fragments of a join. Returns whether some are left. */
+  async #endFragments(home: RedisShard, how: 'freeze' | 'drop', id: string, { sets }: RedisJoin): Promise<boolean> {
+    const ended = await Promise.all(
+      sets.map(async (set) => {
+        const key = fragmentKey({ queue: home.queue, id }, set.name, set.base)
+        const [queue] = await this.#queues.find([set.queue])
+        const left = await Promise.all(
+          queue!.shards.map((shard) =>
+            how === 'drop' ? this.#drop(shard, key) : this.#queues.run(shard, endFragmentScript, [key, how]),
+          ),
+        )
+        return left.includes(true)
+      }),
+    )
+    if (ended.includes(true)) return true
+    await this.#queues.run(home, doneScript, [`${how === 'drop' ? 'x' : 'z'}${id}`])
+    return false
+  }
+
+  /** Drops a fragment. Returns whether some of it is left. */
+  async #drop(shard: RedisShard, key: string): Promise<boolean> {
+    let from = 0
+    for (let step = 0; from >= 0; step += 1) {
+      if (step === mostDropSteps) return true
+      from = numberIn(await this.#queues.run(shard, endFragmentScript, [key, 'drop', String(from)]))
+    }
+    return false
+  }
+}
