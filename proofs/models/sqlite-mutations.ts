@@ -46,7 +46,8 @@ export const sqliteMutations = mutationsIn(`
 + if (found === 0)
 ! settling
 * a job that is completed leaves its notes behind
--  AND noted = 0
+- noted = 'noted = 0'
++ noted = 'noted >= 0'
 ! checkpoints and logs
 @ sqlite/work/sqlite-settle.js
 * a beat may shorten the lease
@@ -86,8 +87,8 @@ export const sqliteMutations = mutationsIn(`
 + {}
 @ rows/job-row.js
 * a running job is replaced
-- job.state === running ? 'running' : job.state === dead
-+ job.state === dead
+- return job.state > ready || job.noted & noteBits.member ? 'running' : 'waiting'
++ return 'waiting'
 * nothing remains of a job that is cancelled while it runs
 - const isRunning = state === running
 + const isRunning = false

@@ -42,9 +42,6 @@ const known = new Set([...exportedNames(), ...commandNames(await createProgram()
 const absent: Readonly<Record<string, readonly string[]>> = {
   'bullmq: job.updateData()': ['JobContext.updateInput', 'JobHandle.updateInput', 'JobActions.update'],
   'bullmq: job.changeDelay(), job.changePriority()': ['JobHandle.changeDelay', 'JobHandle.changePriority'],
-  'bullmq: FlowProducer, getChildrenValues()': ['EnqueueOptions.parent', 'JobContext.children', 'Mill.flow'],
-  'pg-boss: flow()': ['EnqueueOptions.parent', 'JobContext.children', 'Mill.flow'],
-  'sidekiq: batches (Pro)': ['EnqueueOptions.parent', 'JobContext.children', 'Mill.batch'],
   'blueque: queue.enqueue_due_tasks()': ['QueueAdmin.promote', 'QueueAdmin.enqueueDue'],
   'blueque: listener.claim_orphan()': ['QueueListener.claimOrphan', 'QueueListener.orphans'],
   'blueque: reclaimed_node': ['JobRecord.reclaimedNode', 'JobRecord.reclaimedHost'],

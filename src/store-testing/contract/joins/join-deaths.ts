@@ -144,6 +144,13 @@ export const joinDeaths = joinConcern('joins that die', [], {
     )
   },
 
+  async 'an open join that is late before it had to be sealed dies as late'(scene) {
+    await scene.join({ sets: { all: {} }, withinMs: 2_000, sealWithinMs: 20_000 })
+    await scene.advance(5_000)
+    await scene.sweep()
+    assert.equal(await scene.state(), 'dead: join-late')
+  },
+
   async 'a ready join does not die of time'(scene) {
     await scene.join({ sets: { all: 1 }, withinMs: 5_000 })
     await scene.completes()

@@ -113,13 +113,17 @@ return rows
 `,
 )
 
-/** ARGV: id of a join, reason, error. It is dead if it still waits and its time is over. Returns whether to tell (1 or 0). */
+/**
+ * ARGV: id of a join, reason and error if it is late, reason and error if a set is still open after its time. It is dead
+ * if it still waits and its time is over. Returns whether to tell (1 or 0).
+ */
 export const lateScript = joinScript(
   'join-late',
   `
 local join, j = joins().join(ARGV[1])
 if not j or j.claim or j.state ~= 'w' or join.until_at < 0 or join.until_at > now then return 0 end
-joins().fail(j, join, ARGV[2], ARGV[3])
+local is_open = joins().is_unsealed(join) and join.seal_by <= now
+joins().fail(j, join, ARGV[is_open and 4 or 2], ARGV[is_open and 5 or 3])
 return REPORTS and joins().flush() and 1 or 0
 `,
 )

@@ -177,10 +177,8 @@ export class RedisJoins implements Joins {
       const { added, ...stored } = storedSet(set, fragments)
       outstanding += (stored.size ?? added) - doneIn(stored)
     }
-    const found = await this.#find(key)
-    const isUnsealed = found?.join.sets.some(({ size }) => size < 0)
-    const [reason, error] = isUnsealed ? [neverSealedReason, neverSealedError] : [lateReason, lateError(outstanding)]
-    if ((await this.#queues.run(home, lateScript, [id, reason, error])) === 1) telling.push(home)
+    const why = [lateReason, lateError(outstanding), neverSealedReason, neverSealedError]
+    if ((await this.#queues.run(home, lateScript, [id, ...why])) === 1) telling.push(home)
     for (const shard of telling) await this.#queues.reports.deliver(shard)
   }
 
