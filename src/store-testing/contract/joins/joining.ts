@@ -1,7 +1,7 @@
 /** Contract cases: a join from its enqueue to its first claim. */
 
 import assert from 'node:assert/strict'
-import { InvalidArgumentError } from '../../../core/errors.js'
+import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
 import { joinConcern } from '../scenes/contract-case.js'
 import { callsOf, memberOf, members, newJoin, newSet, place } from '../scenes/join-scene.js'
 import { Rest } from '../scenes/rest.js'
@@ -320,6 +320,16 @@ export const joining = joinConcern('joins', [], {
     const answer = await scene.graph({ sets: { all: 1 } })
     assert.deepEqual([answer.outcome, 'as' in answer && answer.as], ['refused', 'draining'])
     assert.deepEqual(await scene.states(), [])
+  },
+
+  async 'a graph with a queue that is not there adds nothing'(scene) {
+    const set = newSet('join', 'all', { size: 1, queue: 'nowhere' })
+    const calls = callsOf('graph', [
+      ['mail', [newJoin({ sets: { all: set } })]],
+      ['nowhere', [memberOf('join', set, 0)]],
+    ])
+    await assert.rejects(scene.joins.enqueue(calls), UnknownQueueError)
+    assert.equal(await scene.state(), 'gone')
   },
 
   async 'neither a waiting join nor a member is replaced'(scene) {

@@ -60,6 +60,8 @@ export class RedisGraphEnqueue {
 
   /** See `Joins.enqueue`. */
   async graph(calls: readonly EnqueueCall[]): Promise<GraphAnswer> {
+    // An unknown queue must change nothing.
+    await this.#queues.find(calls.map(({ queue }) => queue))
     await this.#register(calls)
     const first = calls[0]!
     const root = first.jobs[0]!

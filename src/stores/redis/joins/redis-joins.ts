@@ -115,7 +115,17 @@ export class RedisJoins implements Joins {
     const found = await this.#find(key)
     if (found === undefined) return undefined
     const { state, join } = found
-    const sets = await Promise.all(join.sets.map(async (set) => storedSet(set, await this.#fragmentsOf(key, set))))
+    const sets = await Promise.all(
+      join.sets.map(async (set) => {
+        const fragments = await this.#fragmentsOf(key, set)
+        const { size, ...open } = storedSet(set, fragments)
+        if (join.open === 0 && size !== undefined) return { ...open, size }
+        // Its producer may have died between two shards: what is below the number of each has been added.
+        const shards = await this.#shardsOf(set)
+        const highs = fragments.map(({ parts }) => parts.high)
+        return { ...open, added: highs.length < shards.length ? 0 : Math.min(...highs) }
+      }),
+    )
     return { sets, ...(state === 'w' && join.until_at >= 0 ? { waitsUntil: join.until_at } : {}) }
   }
 

@@ -40,6 +40,8 @@ export interface RedisJoin {
   readonly within: number
   readonly seal: number
   readonly rest: 0 | 1
+  /** Its graph has not been sealed, whatever sizes its sets have. */
+  readonly open: 0 | 1
   /** When it dies if it still waits; -1: never. */
   readonly until_at: number
 }
