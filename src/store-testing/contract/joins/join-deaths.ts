@@ -104,6 +104,38 @@ export const joinDeaths = joinConcern('joins that die', [], {
     assert.equal(await scene.state(), 'dead: join-member-dead')
   },
 
+  async 'if a set holds, a dead member beyond the age of the morgue makes the join dead'(scene) {
+    await scene.openQueue({ name: members, dead: { ageMs: 5_000 } })
+    await scene.join({ sets: { all: { size: 3, onDead: 'hold' } }, withinMs: hour })
+    await scene.dies()
+    await scene.advance(4_999)
+    await scene.completes()
+    assert.equal(await scene.state(), 'waiting')
+    await scene.advance(1)
+    await scene.completes()
+    assert.equal(await scene.state(), 'dead: join-member-dead')
+    assert.deepEqual((await scene.set()).counts, { completed: 2, dead: 0, cancelled: 1, expired: 0 })
+  },
+
+  async 'if a set holds, a dead member beyond its age whose id comes in anew makes the join dead'(scene) {
+    await scene.openQueue({ name: members, dead: { ageMs: 5_000 } })
+    await scene.join({ sets: { all: { size: 1, onDead: 'hold' } }, withinMs: hour })
+    await scene.dies()
+    await scene.advance(5_000)
+    assert.equal(await scene.state(), 'waiting')
+    assert.deepEqual(await scene.enqueue(['join.all.0'], { queue: members }), ['added'])
+    assert.equal(await scene.state(), 'dead: join-member-dead')
+  },
+
+  async 'if a set holds, a dead member that is cleared with its queue makes the join dead'(scene) {
+    await scene.join({ sets: { all: { size: 1, onDead: 'hold' } }, withinMs: hour })
+    await scene.dies()
+    assert.equal(await scene.state(), 'waiting')
+    await scene.records.clear(members)
+    assert.equal(await scene.state(), 'dead: join-member-dead')
+    assert.deepEqual((await scene.set()).counts, { completed: 0, dead: 0, cancelled: 1, expired: 0 })
+  },
+
   async 'if a set goes on, a dead member that is deleted stays dead for its join'(scene) {
     await scene.join({ sets: { all: { size: 2, onDead: 'go-on' } } })
     await scene.dies()

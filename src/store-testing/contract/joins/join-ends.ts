@@ -1,10 +1,11 @@
 /** Contract cases: every way in which a member can end, and what is no end. */
 
 import assert from 'node:assert/strict'
+import { InvalidArgumentError } from '../../../core/errors.js'
 import type { SettleItem } from '../../../stores/contract/settle.js'
 import type { Settlement } from '../../sequences/command.js'
 import { joinConcern } from '../scenes/contract-case.js'
-import { type JoinScene, members, newSet, place } from '../scenes/join-scene.js'
+import { callsOf, type JoinScene, memberOf, members, newJoin, newSet, place } from '../scenes/join-scene.js'
 
 type Way = (scene: JoinScene) => Promise<unknown>
 
@@ -24,6 +25,7 @@ const ways: Readonly<Record<string, readonly [fate: string, way: Way]>> = {
   ],
   'completes with a kept result': ['completed "1"', ended({ kind: 'complete', result: { payload: '"1"' } })],
   'completes with a kept nothing': ['completed', ended({ kind: 'complete', result: {} })],
+  'completes and holds its queue': ['completed', ended({ kind: 'complete', hold: { of: 'queue', forMs: 1_000 } })],
   'fails for the last time': ['dead broken', ended({ kind: 'retry', delayMs: 0, last: true, error: 'broken' })],
   'is buried by its handler': ['dead broken', ended({ kind: 'bury', error: 'broken' })],
   'is cancelled by its handler': ['cancelled', ended({ kind: 'cancel', reason: 'stop' })],
@@ -52,8 +54,30 @@ const ways: Readonly<Record<string, readonly [fate: string, way: Way]>> = {
       await scene.members(0)
     },
   ],
+  'is to be cancelled when its worker is found dead': [
+    'cancelled',
+    async (scene) => {
+      const { queue, id, fence } = await scene.member()
+      await scene.records.cancel(members, one)
+      await scene.workers.gone([{ queue, id, fence }], 'worker-1')
+    },
+  ],
   'is cancelled while it waits': ['cancelled', (scene) => scene.records.cancel(members, one)],
   'is cancelled among all of its queue': ['cancelled', (scene) => scene.records.cancel(members, 'all')],
+  'is cancelled as a suspect': [
+    'cancelled',
+    async (scene) => {
+      await crashed(scene)
+      await scene.records.cancel(members, one)
+    },
+  ],
+  'is cancelled before it is due': [
+    'cancelled',
+    async (scene) => {
+      await scene.end(await scene.member(), { kind: 'release', delayMs: 2_000 })
+      await scene.records.cancel(members, one)
+    },
+  ],
   'is buried by an operator': ['dead', (scene) => scene.records.bury(members, one)],
   'fails for the last time, because an operator says so': [
     'dead broken',
@@ -63,11 +87,34 @@ const ways: Readonly<Record<string, readonly [fate: string, way: Way]>> = {
     },
   ],
   'is deleted': ['cancelled', (scene) => scene.records.delete(members, one)],
+  'is deleted before it is due': [
+    'cancelled',
+    async (scene) => {
+      await scene.end(await scene.member(), { kind: 'release', delayMs: 2_000 })
+      await scene.records.delete(members, one)
+    },
+  ],
   'is deleted among all of its queue': ['cancelled', (scene) => scene.records.delete(members, 'all')],
   'is cleared': ['cancelled', (scene) => scene.records.clear(members)],
   expires: [
     'expired',
     async (scene) => {
+      await scene.advance(5_000)
+      await scene.members(0)
+    },
+  ],
+  'expires before it is due again': [
+    'expired',
+    async (scene) => {
+      await scene.end(await scene.member(), { kind: 'release', delayMs: 20_000 })
+      await scene.advance(5_000)
+      await scene.members(0)
+    },
+  ],
+  'expires as a suspect': [
+    'expired',
+    async (scene) => {
+      await crashed(scene)
       await scene.advance(5_000)
       await scene.members(0)
     },
@@ -82,6 +129,22 @@ const ways: Readonly<Record<string, readonly [fate: string, way: Way]>> = {
       await scene.members(0, { alone: true })
     },
   ],
+  'crashes too often, and its worker is found dead each time': [
+    'dead',
+    async (scene) => {
+      for (const _ of [1, 2, 3]) {
+        const { queue, id, fence } = await scene.member({ alone: true })
+        await scene.workers.gone([{ queue, id, fence }], 'worker-1')
+      }
+    },
+  ],
+}
+
+/** The member has crashed once. */
+async function crashed(scene: JoinScene): Promise<void> {
+  await scene.member({ leaseMs: 1_000 })
+  await scene.advance(1_000)
+  await scene.members(0)
 }
 
 /** What happens to a member that ends nothing. */
@@ -89,10 +152,21 @@ const noEnds: Readonly<Record<string, Way>> = {
   'fails and is retried': ended({ kind: 'retry', delayMs: 0, error: 'broken' }),
   'is released': ended({ kind: 'release', delayMs: 0 }),
   'is put off': ended({ kind: 'release', delayMs: 1_000 }),
-  crashes: async (scene) => {
-    await scene.member({ leaseMs: 1_000 })
-    await scene.advance(1_000)
-    await scene.members(0)
+  crashes: crashed,
+  'crashes, and its worker is found dead': async (scene) => {
+    const { queue, id, fence } = await scene.member()
+    await scene.workers.gone([{ queue, id, fence }], 'worker-1')
+  },
+  'reports that it is alive': async (scene) => {
+    await scene.extend(await scene.member(), { beat: { progress: { fraction: 0.5 }, log: 'half' } })
+  },
+  'passes to another worker': async (scene) => {
+    const { queue, id, fence } = await scene.member()
+    assert.equal(await scene.workers.adopt({ queue, id, fence }, 'worker-1', 'worker-2'), true)
+  },
+  'is to be run now': async (scene) => {
+    await scene.end(await scene.member(), { kind: 'release', delayMs: 1_000 })
+    await scene.records.runNow(members, one)
   },
   'fails, because an operator says so': async (scene) => {
     await scene.member()
@@ -102,7 +176,88 @@ const noEnds: Readonly<Record<string, Way>> = {
     await scene.member()
     await scene.records.cancel(members, one)
   },
+  'is to be moved to another queue, or to another number of shards': async (scene) => {
+    await assert.rejects(scene.records.move(members, 'mail'), InvalidArgumentError)
+    await assert.rejects(scene.records.reshard(members, 2), InvalidArgumentError)
+  },
   'is enqueued again': (scene) => scene.enqueue([{ id: 'join.all.0', ifWaiting: 'replace' }], { queue: members }),
+}
+
+const inner = { ids: ['inner'] }
+
+/** The ways in which a join ends that is the one member of another, with the fate that is reported. */
+const waysOfJoins: Readonly<Record<string, readonly [fate: string, way: Way]>> = {
+  completes: [
+    'completed "sum"',
+    async (scene) => {
+      await scene.completes()
+      await scene.end(await scene.claimOne(), { kind: 'complete', result: { payload: '"sum"', onlyForJoins: true } })
+    },
+  ],
+  'fails for the last time': [
+    'dead broken',
+    async (scene) => {
+      await scene.completes()
+      await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, last: true, error: 'broken' })
+    },
+  ],
+  'dies with its member': [
+    "dead member 'inner.all.0' of set 'all' in queue 'rows' is dead",
+    async (scene) => {
+      await scene.dies()
+    },
+  ],
+  'is late': [
+    'dead 1 of its members had not ended in the time that it was given',
+    async (scene) => {
+      await scene.advance(5_000)
+      await scene.sweep()
+    },
+  ],
+  expires: [
+    'expired',
+    async (scene) => {
+      await scene.completes()
+      await scene.advance(5_000)
+      await scene.claim({ limit: 0 })
+    },
+  ],
+  'is cancelled while it waits for its own': ['cancelled', (scene) => scene.records.cancel('mail', inner)],
+  'is cancelled when it is ready': [
+    'cancelled',
+    async (scene) => {
+      await scene.completes()
+      await scene.records.cancel('mail', inner)
+    },
+  ],
+  'is buried while it waits for its own': ['dead', (scene) => scene.records.bury('mail', inner)],
+  'is deleted while it waits for its own': ['cancelled', (scene) => scene.records.delete('mail', inner)],
+}
+
+/** What happens to a join that is a member of another, and ends nothing. */
+const noEndsOfJoins: Readonly<Record<string, Way>> = {
+  'becomes ready': (scene) => scene.completes(),
+  fails: async (scene) => {
+    await scene.completes()
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0, error: 'broken' })
+  },
+  crashes: async (scene) => {
+    await scene.completes()
+    const { queue, id, fence } = await scene.claimOne()
+    await scene.workers.gone([{ queue, id, fence }], 'worker-1')
+  },
+}
+
+/** A join that waits for another, whatever becomes of this. */
+async function joinOfJoin(scene: JoinScene): Promise<void> {
+  const parts = newSet('outer', 'parts', { ids: 'inner', isMany: false, queue: 'mail', size: 1, onDead: 'go-on' })
+  const own = { sets: { all: 1 }, withinMs: 5_000, job: { expiresMs: 5_000 } }
+  const calls = callsOf('graph', [
+    ['mail', [newJoin({ id: 'outer', sets: { parts } })]],
+    ['mail', [{ ...newJoin({ id: 'inner', ...own }), memberOf: [place('outer', parts, 0)] }]],
+    [members, [memberOf('inner', newSet('inner', 'all', 1), 0)]],
+  ])
+  assert.deepEqual(await scene.joins.enqueue(calls), { outcome: 'added' })
 }
 
 export const joinEnds = joinConcern('the ends of members', [], {
@@ -152,6 +307,61 @@ export const joinEnds = joinConcern('the ends of members', [], {
       },
     ]),
   ),
+
+  ...Object.fromEntries(
+    Object.entries(waysOfJoins).map(([title, [fate, way]]) => [
+      `if a join ${title}, the join that waits for it goes on`,
+      async (scene: JoinScene) => {
+        await joinOfJoin(scene)
+
+        await way(scene)
+
+        assert.equal(await scene.state('outer'), 'ready')
+        assert.deepEqual(await scene.ends('parts', 0, 10, 'outer'), [`0 ${fate}`])
+      },
+    ]),
+  ),
+  ...Object.fromEntries(
+    Object.entries(noEndsOfJoins).map(([title, way]) => [
+      `if a join ${title}, nothing is reported to the join that waits for it`,
+      async (scene: JoinScene) => {
+        await joinOfJoin(scene)
+
+        await way(scene)
+
+        assert.equal(await scene.state('outer'), 'waiting')
+        assert.deepEqual(await scene.ends('parts', 0, 10, 'outer'), [])
+      },
+    ]),
+  ),
+
+  async 'a member that a dead join cancels is reported to its other joins'(scene) {
+    const sets = ['first', 'second'].map((id) => newSet(id, 'all', { ids: 'shared', isMany: false, onDead: 'go-on' }))
+    const own = newSet('first', 'own', { size: 1 })
+    await scene.join({ id: 'first', sets: { all: sets[0]!, own }, cancelsRest: true })
+    await scene.join({ id: 'second', sets: { all: sets[1]! } })
+    const memberOf = ['first', 'second'].map((id, i) => place(id, sets[i]!, 0))
+    await scene.enqueue([{ id: 'shared', memberOf }], { queue: members })
+    for (const id of ['first', 'second']) await scene.seal({ all: 1 }, id)
+    const dying = await scene.member()
+    assert.equal(dying.id, 'first.own.0')
+    await scene.end(dying, { kind: 'bury', error: 'broken' })
+    assert.equal(await scene.state('second'), 'waiting')
+
+    await scene.sweep()
+
+    assert.equal(await scene.state('shared', members), 'cancelled: join-dead')
+    assert.equal(await scene.state('second'), 'ready')
+    assert.deepEqual(await scene.ends('all', 0, 10, 'second'), ['0 cancelled'])
+  },
+
+  async 'members of groups that complete together are all reported'(scene) {
+    await scene.join({ sets: { all: 6 }, member: { group: 'g' } })
+    const claims = await scene.members()
+    await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
+    assert.equal(await scene.state(), 'ready')
+    assert.equal((await scene.set()).counts.completed, 6)
+  },
 
   async 'a late end of a claim that was lost reports nothing'(scene) {
     await scene.join({ sets: { all: 1 } })

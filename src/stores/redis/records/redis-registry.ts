@@ -97,7 +97,8 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
       const buried: (readonly [number, Buried])[] = []
       await sendByShard(queues, claims, async (shard, numbers) => {
         const args = numbers.flatMap((i) => [claims[i]!.id, String(claims[i]!.fence)])
-        const [ended, dead] = listIn(await queues.run(shard, goneScripts, [worker, error, ...args]))
+        const [ended, dead, tells] = listIn(await queues.run(shard, goneScripts, [worker, error, ...args]))
+        if (tells !== undefined) await queues.reports.deliver(shard)
         const numberOf = (row: readonly RedisReply[]) => numbers[numberIn(row[0])]!
         crashed.push(...rowsIn(ended, 6).map((row) => [numberOf(row), crashIn(shard.queue, row)] as const))
         buried.push(...rowsIn(dead, 6).map((row) => [numberOf(row), buriedIn(shard.queue, row)] as const))
@@ -153,7 +154,8 @@ const adoptScript = shardScript('adopt', 'plain', adoptLua, { whenFull: true })
 /**
  * KEYS: those of one shard.
  * ARGV: worker; how it died, or ''; then for each claim its id and fence.
- * Returns { crashed, buried }, see `crash`; the index is the number of the claim, from 0. Refuses `unknown`.
+ * Returns { crashed, buried }, see `crash`; the index is the number of the claim, from 0; then 1 if joins in other shards
+ * are to be told. Refuses `unknown`.
  */
 const goneLua = `
 local max_crashes = tonumber(call('HGET', META, 'maxCrashes'))
@@ -169,6 +171,7 @@ if #crashed > 0 then
   ring_unpaused()
   tell_ends()
 end
+if REPORTS and joins().flush() then return { crashed, buried, 1 } end
 return { crashed, buried }
 `
 
