@@ -111,5 +111,5 @@ export function takenBy(
 ): TakenAs | undefined {
   if (job.state === completed || isHidden(queue, job, now)) return isRemembered(job, now) ? 'remembered' : undefined
   if (job.state === dead) return 'dead'
-  return job.state > ready || job.noted & noteBits.member ? 'running' : 'waiting'
+  return job.state > ready || job.noted & (noteBits.member | noteBits.join) ? 'running' : 'waiting'
 }

@@ -341,6 +341,26 @@ export const joining = joinConcern('joins', [], {
     assert.equal(await scene.state(), 'ready')
   },
 
+  async 'a join that will run is not replaced, because the results of its members would be lost'(scene) {
+    await scene.join({ sets: { all: 1 } })
+    await scene.join({ id: 'later', sets: { all: 1 }, job: { delayMs: 60_000 } })
+    await scene.completes('"1"')
+    await scene.completes()
+    assert.deepEqual([await scene.state(), await scene.state('later')], ['ready', 'scheduled'])
+    const replace = ['join', 'later'].map((id) => ({ id, payload: '"other"', ifWaiting: 'replace' as const }))
+    assert.deepEqual(await scene.enqueue(replace), ['duplicate', 'duplicate'])
+    assert.equal((await scene.claimOne()).isJoin, true)
+    assert.deepEqual(await scene.ends(), ['0 completed "1"'])
+  },
+
+  async 'a dead join is replaced like any dead job'(scene) {
+    await scene.join({ sets: { all: 1 } })
+    await scene.dies()
+    assert.deepEqual(await scene.enqueue([{ id: 'join', ifWaiting: 'replace' }]), ['replaced'])
+    assert.equal((await scene.claimOne()).isJoin, undefined)
+    assert.equal(await scene.joins.look({ queue: 'mail', id: 'join' }), undefined)
+  },
+
   async 'a member of a join that is gone is a job like any other'(scene) {
     await scene.join({ sets: { all: 1 } })
     await scene.records.cancel('mail', { ids: ['join'] })

@@ -93,7 +93,9 @@ export function graphAnswer(queues: MemoryQueues, calls: readonly EnqueueCall[],
 /** Undefined: the id is free. A join, or a member of one, is as good as running: nothing takes its place. */
 function takenAs(queue: MemoryQueue, id: string, now: number): TakenAs | undefined {
   const job = queue.jobs.get(id)
-  if (job !== undefined && job.state !== 'completed' && !queue.isHidden(job, now))
-    return isWaiting(job) && job.spec.memberOf === undefined ? 'waiting' : job.state === 'dead' ? 'dead' : 'running'
+  if (job !== undefined && job.state !== 'completed' && !queue.isHidden(job, now)) {
+    if (job.state === 'dead') return 'dead'
+    return isWaiting(job) && job.spec.memberOf === undefined && job.spec.join === undefined ? 'waiting' : 'running'
+  }
   return memoryOf(queue, id, now) === undefined ? undefined : 'remembered'
 }
