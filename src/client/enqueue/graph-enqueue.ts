@@ -42,6 +42,12 @@ export interface GraphDraft {
 
 type Results = (JobHandle | Error)[]
 
+/** `again`: the same drafts with other ids, for which the handles are then. */
+type SendDrafts = (
+  drafts: readonly GraphDraft[],
+  again: (rename: (id: string) => string) => Promise<readonly GraphDraft[]>,
+) => Promise<EnqueueOutcome>
+
 export interface GraphParts {
   readonly rules: () => Promise<DraftEnvironment>
   readonly sender: Sender
@@ -65,11 +71,7 @@ export class GraphEnqueue {
    * Checks the jobs of a graph and passes them to `send`, through the middleware. Throws the errors of an enqueue, which
    * name a member by its set and number; nothing was sent then.
    */
-  async drafted(
-    jobs: readonly GraphJob[],
-    rules: DraftEnvironment,
-    send: (drafts: readonly GraphDraft[]) => Promise<EnqueueOutcome>,
-  ): Promise<JobHandle[]> {
+  async drafted(jobs: readonly GraphJob[], rules: DraftEnvironment, send: SendDrafts): Promise<JobHandle[]> {
     const results = await this.#parts.through(
       jobs.map(({ item }) => item),
       async (items) => {
@@ -78,12 +80,13 @@ export class GraphEnqueue {
             'a middleware changed which jobs an enqueue of jobs that wait for others has; to refuse jobs, throw there.',
             [],
           )
-        // A schema may be asynchronous: all drafts are begun before the first is awaited.
-        const begun = items.map((item, i) => draftOf(item, jobs[i]!, rules))
-        for (const draft of begun) if (draft instanceof Promise) draft.catch(() => {})
-        const drafts: GraphDraft[] = []
-        for (const draft of begun) drafts.push(draft instanceof Promise ? await draft : draft)
-        const outcome = await send(drafts)
+        let drafts = await draftsOf(items, jobs, rules)
+        const outcome = await send(drafts, async (rename) => {
+          const renamed = jobs.map((job) => renamedJob(job, rename))
+          const theirs = items.map((item, i) => ({ ...item, ...idsOf(renamed[i]!.item) }))
+          drafts = await draftsOf(theirs, renamed, rules)
+          return drafts
+        })
         return drafts.map(({ queue, job }) => this.#parts.accepted(queue, job, outcome))
       },
     )
@@ -96,6 +99,36 @@ export class GraphEnqueue {
     if (answer.outcome === 'refused') throw refusal(answer, drafts)
     return answer.outcome
   }
+}
+
+/** A schema may be asynchronous: all drafts are begun before the first is awaited. */
+async function draftsOf(
+  items: readonly EnqueueItem[],
+  places: readonly GraphJob[],
+  rules: DraftEnvironment,
+): Promise<GraphDraft[]> {
+  const begun = items.map((item, i) => draftOf(item, places[i]!, rules))
+  for (const draft of begun) if (draft instanceof Promise) draft.catch(() => {})
+  const drafts: GraphDraft[] = []
+  for (const draft of begun) drafts.push(draft instanceof Promise ? await draft : draft)
+  return drafts
+}
+
+function renamedJob({ item, join, memberOf, isIdOurs }: GraphJob, rename: (id: string) => string): GraphJob {
+  const id = rename(item.graph.id)
+  const sets = join?.sets.map((set) => ({ ...set, ids: rename(set.ids) }))
+  return {
+    item: { ...item, child: id, graph: { ...item.graph, id } },
+    ...(join && { join: { ...join, sets: sets! } }),
+    ...(memberOf && {
+      memberOf: memberOf.map((place) => ({ ...place, join: { ...place.join, id: rename(place.join.id) } })),
+    }),
+    isIdOurs,
+  }
+}
+
+function idsOf({ child, graph }: GraphJob['item']): Partial<EnqueueItem> {
+  return { graph, ...(child !== undefined && { child }) }
 }
 
 function draftOf(item: EnqueueItem, place: GraphJob, rules: DraftEnvironment): GraphDraft | Promise<GraphDraft> {

@@ -12,6 +12,7 @@ import type { JoinSets, ManyMembers, MemberSet, MemberTask } from '../../core/ta
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
 import type { HandleOf, TaskInput } from '../../core/task/task-definition.js'
+import type { StoredJoin } from '../../stores/contract/joins.js'
 import type { MemberOf, NewJoin } from '../../stores/contract/new-join.js'
 import { GraphEnqueue, type GraphJob, type GraphParts, mostGraphBytes, mostInGraph } from './graph-enqueue.js'
 import { type DraftEnvironment, waitsForOthers, wrong } from './job-draft.js'
@@ -125,15 +126,40 @@ export class FlowEnqueue {
         'the function of mill.flow() must not be async: it only adds jobs. Await what it needs before the call.',
       )
     const jobs = flow.graph()
-    const handles = await this.#graphs.drafted(jobs, rules, (drafts) => {
+    const handles = await this.#graphs.drafted(jobs, rules, async (drafts, again) => {
       const bytes = drafts.reduce((sum, draft) => sum + draft.bytes, 0)
       if (bytes > mostGraphBytes)
         throw new InvalidJobError(
           `the inputs of a flow take ${bytes} bytes together, the limit is ${mostGraphBytes}. Store large parts elsewhere and enqueue references to them.`,
         )
-      return this.#graphs.sent(drafts, rules)
+      const outcome = await this.#graphs.sent(drafts, rules)
+      if (outcome === 'added') return outcome
+      // The same flow was sent before: its jobs have the ids that they were given then.
+      const stored = await this.#parts.sender.lookAt(jobs[0]!.item.graph)
+      const life = await this.#storedLife(jobs, stored, flow)
+      const theirs = life === undefined ? drafts : await again((id) => flow.renamed(id, life))
+      const isLeftOpen = stored?.sets.some(({ size }) => size === undefined) === true
+      // Its producer died before all of it was stored: it goes on.
+      return isLeftOpen ? this.#graphs.sent(theirs, rules) : outcome
     })
     return flow.handles(returned, new Map(jobs.map(({ item }, i) => [item.graph.id, handles[i]!])))
+  }
+
+  /** What the made ids begin with in the stored flow: the first stored join says so that waits for a job of such an id. */
+  async #storedLife(
+    jobs: readonly GraphJob[],
+    first: StoredJoin | undefined,
+    flow: JobFlow,
+  ): Promise<string | undefined> {
+    for (const [i, { item, join, isIdOurs }] of jobs.entries()) {
+      if (join === undefined || isIdOurs) continue
+      const stored = i === 0 ? first : await this.#parts.sender.lookAt(item.graph)
+      for (const { name, ids } of join.sets) {
+        const life = flow.lifeIn(stored?.sets.find((set) => set.name === name)?.ids, ids)
+        if (life !== undefined) return life
+      }
+    }
+    return undefined
   }
 }
 
@@ -146,11 +172,29 @@ interface Node {
 }
 
 class JobFlow implements Flow {
-  readonly #rules: DraftEnvironment
+  /** The ids that it makes begin with this. What follows is the same if the flow is built again. */
+  readonly #life: string
+  #made = 0
   readonly #nodes = new Map<object, Node>()
 
-  constructor(rules: DraftEnvironment) {
-    this.#rules = rules
+  constructor({ newId }: DraftEnvironment) {
+    this.#life = `${newId()}-`
+  }
+
+  #newId(): string {
+    return `${this.#life}${this.#made++}`
+  }
+
+  /** The id that this one has in a flow of another life. */
+  renamed(id: string, life: string): string {
+    return id.startsWith(this.#life) ? `${life}${id.slice(this.#life.length)}` : id
+  }
+
+  /** The life of a flow in which the id is another; undefined if that cannot be said. */
+  lifeIn(stored: string | undefined, id: string): string | undefined {
+    if (stored === undefined || !id.startsWith(this.#life)) return undefined
+    const rest = id.slice(this.#life.length)
+    return stored.endsWith(`-${rest}`) ? stored.slice(0, -rest.length) : undefined
   }
 
   job<T extends AnyPlainTask>(task: T, ...[input, options]: FlowArguments<T, string>): FlowJob<T> {
@@ -167,7 +211,7 @@ class JobFlow implements Flow {
     if (typeof inputs !== 'object' || inputs === null || !(Symbol.iterator in inputs))
       throw wrong(task, `f.jobs() expects a list or an iterable of inputs; got ${describe(inputs)}.`)
     if ('id' in options) throw wrong(task, 'f.jobs() takes no id, as it adds many jobs. Add each by f.job().')
-    const ids = this.#rules.newId()
+    const ids = this.#newId()
     const jobs: FlowJob<T>[] = []
     for (const input of inputs) jobs.push(this.#add(task, 'f.jobs()', input, options, `${ids}.${jobs.length}`))
     return new FlowJobs(task, ids, jobs)
@@ -190,7 +234,7 @@ class JobFlow implements Flow {
         `a flow has at most ${mostInGraph} jobs. For more, enqueue a join by mill.enqueue(), whose \`after\` takes any number of inputs.`,
       )
     const ownId = typeof options.id === 'string' ? options.id : undefined
-    const id = ownId ?? madeId ?? this.#rules.newId()
+    const id = ownId ?? madeId ?? this.#newId()
     const queue = options.queue ?? task.queue
     const as = `job ${this.#nodes.size} of the flow`
     const item = { task: task as AnyTask, input, options, child: id, graph: { id, queue, as } }
@@ -252,7 +296,10 @@ class JobFlow implements Flow {
     return { ids: given instanceof FlowJobs ? given.ids : (given as FlowJob).id, members }
   }
 
-  /** Joins first, those that wait for other joins before these; then the rest in its order. */
+  /**
+   * Joins first, those that wait for other joins before these; then the rest in its order. The first one names the flow:
+   * if the user gave a join its id, that is known again.
+   */
   graph(): GraphJob[] {
     const nodes = [...this.#nodes.values()]
     const joins = nodes.filter(({ join }) => join !== undefined).reverse()
@@ -260,7 +307,8 @@ class JobFlow implements Flow {
       throw new InvalidJobError(
         'a flow needs a job that waits for others: one of a task with `joins`. Enqueue jobs that do not by mill.enqueueMany().',
       )
-    return [...joins, ...nodes.filter(({ join }) => join === undefined)]
+    const first = joins.find(({ isIdOurs }) => !isIdOurs) ?? joins[0]!
+    return [first, ...joins.filter((one) => one !== first), ...nodes.filter(({ join }) => join === undefined)]
   }
 
   handles<Returned>(returned: Returned, handles: ReadonlyMap<string, JobHandle>): FlowHandles<Returned> {

@@ -286,7 +286,7 @@ local function answers_at_once()
   return new_answers
 end
 
-local answers = is_short and answers_at_once() or answered_calls(call_ids, sub(ARGV[1], -1) == 'r', function(c)
+${graph.probe}local answers = is_short and answers_at_once() or answered_calls(call_ids, sub(ARGV[1], -1) == 'r', function(c)
   return answer_to(firsts[c] or c, counts[c] or 1)
 end)
 
@@ -313,13 +313,15 @@ interface GraphPieces {
   readonly write: string
   /** In the answer to a call, once its `letters` are known, before anything is added. */
   readonly refuse: string
+  /** Before anything is added: ends a script that only asks. */
+  readonly probe: string
   /** A condition for the short way of a call with one job. */
   readonly notAlone: string
   /** Behind the last `write`. */
   readonly end: string
 }
 
-const noGraph = { begin: '', taken: '', add: '', write: '', refuse: '', notAlone: '', end: '' }
+const noGraph = { begin: '', taken: '', add: '', write: '', refuse: '', probe: '', notAlone: '', end: '' }
 
 /** The script without its return. `answers` has the answer to each call; `tells`: joins elsewhere are to be told. */
 export const enqueueText = remembering + text(noGraph)

@@ -61,9 +61,16 @@ end
   joining = {}
 `.slice(1),
   refuse: `
+  if graph.probe then return table.concat(letters) end
   for i = 1, graph.whole and count or 0 do
     if letters[i] ~= 'a' and letters[i] ~= 'r' then return table.concat(letters) end
   end
+`.slice(1),
+  probe: `
+if graph.probe then
+  if sub(ARGV[1], -1) == 'r' and remembered_calls(call_ids)[call_ids[1]] then return 'm' end
+  return (taken_as(ids[1], 1) and 'd' or '-') .. answer_to(1, #ids)
+end
 `.slice(1),
   notAlone: ' and not graph.whole',
   end: `
@@ -78,8 +85,9 @@ for _, n in ipairs(begun) do known_joins.begin(ids[n], graph.joins[n], order_of(
  * ARGV: those of the enqueue script in the long form, then JSON: `fragments`, for each the key, the letter of `onDead` as
  * a byte, keeps results (1 or 0); `joins`, for each job the join (`begin` of `joins-lua.ts`) as a text, or 0; `places`,
  * for each job 0 or a list of the number of a fragment, from 1, and the number of the member; `whole`: of each call all
- * jobs are accepted or none, and its joins wait until they are sealed.
- * Returns as the enqueue script; or '?' if a join of an id in the call ended a moment ago and its fragments are still to
+ * jobs are accepted or none, and its joins wait until they are sealed; `probe`: nothing is added.
+ * Returns as the enqueue script; with `probe` m if the one call is remembered, otherwise d if the id of its first job is
+ * taken, or -, and the letters; or '?' if a join of an id in the call ended a moment ago and its fragments are still to
  * be dropped: then nothing was added. Refuses `unknown`.
  */
 export const enqueueGraphScript = shardScript(

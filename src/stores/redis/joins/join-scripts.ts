@@ -90,23 +90,42 @@ return REPORTS and joins().flush() and 'told' or 'ok'
 )
 
 /**
- * ARGV: the most of each kind.
- * Returns what a sweep is to do about joins, each as a list: 'w', id of a join that has waited for too long · 'c', id of
- * a dead join whose members are to be cancelled, the join as JSON · 'r', id, task and reason of a join that has died: this
- * is said once.
+ * ARGV: id of a call; ids of jobs. Removes those that wait, without a trace, and forgets the answer to the call: what is
+ * undone can be sent again. Returns whether to tell (1 or 0).
+ */
+export const undoScript = joinScript(
+  'join-undo',
+  `
+local told = call('HGET', CALLS, ARGV[1])
+if told and #told >= 8 then call('HSET', CALLS, ARGV[1], pack('>I6', 0) .. sub(told, 7)) end
+for i = 2, #ARGV do
+  local j = job(ARGV[i])
+  if j and is_waiting(j) then drop(j) end
+end
+return REPORTS and joins().flush() and 1 or 0
+`,
+)
+
+/**
+ * ARGV: the most to return.
+ * Returns whether the shard has joins, or members of some (1 or 0), then what a sweep is to do about joins, each as a
+ * list: 'w', id of a join that has waited for too long, the join as JSON · 'c', id of a dead join whose members are to be
+ * cancelled, the join as JSON, since when · 'r', id, task and reason of a join that has died: this is said once.
  */
 export const dueScript = joinScript(
   'join-due',
   `
-local rows = {}
-for _, task in ipairs(call('ZRANGE', JOIN_TASKS, '(0', now, 'BYSCORE', 'LIMIT', 0, ARGV[1])) do
+local rows = { call('HLEN', JOINS) - call('HEXISTS', JOINS, '#') + call('EXISTS', JOINING, JOIN_TASKS) > 0 and 1 or 0 }
+local tasks = call('ZRANGE', JOIN_TASKS, '(0', now, 'BYSCORE', 'LIMIT', 0, ARGV[1], 'WITHSCORES')
+for i = 1, #tasks, 2 do
+  local task = tasks[i]
   local kind, id = sub(task, 1, 1), sub(task, 2)
   local j = job(id)
   local join = j and call('HGET', JOINS, 'j' .. id)
   if kind == 'r' then
     if j and j.state == 'd' then rows[#rows + 1] = { kind, id, j.task, j.reason or '' } end
     call('ZREM', JOIN_TASKS, task)
-  elseif join and not j.claim and j.state == (kind == 'w' and 'w' or 'd') then rows[#rows + 1] = { kind, id, join }
+  elseif join and not j.claim and j.state == (kind == 'w' and 'w' or 'd') then rows[#rows + 1] = { kind, id, join, tasks[i + 1] }
   else call('ZREM', JOIN_TASKS, task) end
 end
 return rows

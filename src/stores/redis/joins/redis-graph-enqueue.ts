@@ -7,17 +7,18 @@ import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import type { NewJoin } from '../../contract/new-join.js'
 import { memberId } from '../../rules/join-rules.js'
 import type { RedisArgument, RedisClient } from '../client/redis-client.js'
-import { textIn } from '../client/redis-reply.js'
+import { listIn, textIn } from '../client/redis-reply.js'
 import { enqueuedBy } from '../enqueue/redis-enqueue.js'
 import { placedBody, recordBody, recordOrder } from '../format/redis-record.js'
-import { changeScripts } from '../records/change-script.js'
 import { joinIndexKeys } from '../redis-keys.js'
 import { type RedisShard, shardHolding } from '../redis-layout.js'
-import { fragmentKey, onDeadBytes, type RedisSet } from '../shards/redis-join-reports.js'
+import { fragmentKey, onDeadBytes, type RedisJoin, type RedisSet } from '../shards/redis-join-reports.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { enqueueGraphScript } from './enqueue-graph-script.js'
-import { sealScript } from './join-scripts.js'
+import { readJoinScript, sealScript, undoScript } from './join-scripts.js'
 
+/** The value of a registered queue among the places of joins; of one that was seen without joins, since when. */
+export const registered = '1'
 /** How often an enqueue drops what an earlier join of the same id has left. */
 const mostDrops = 100
 
@@ -51,7 +52,7 @@ export class RedisGraphEnqueue {
     const answers = new Array<Enqueued>(call.jobs.length)
     await Promise.all(
       (await this.#partsOf(call, call.jobs)).map(async (part) => {
-        const letters = await this.#send(part, false, part.isResent)
+        const letters = await this.#send(part, 'each')
         for (const [i, place] of part.places.entries()) answers[place] = enqueuedBy[letters[i]!]!
       }),
     )
@@ -66,15 +67,18 @@ export class RedisGraphEnqueue {
     const first = calls[0]!
     const root = first.jobs[0]!
     const [home] = await this.#partsOf({ ...first, callId: `${first.callId} first` }, [root])
-    // Jobs that are there already may be of this graph: then it goes on where it was.
+    const looked = await this.#look(calls, home!)
+    if (typeof looked === 'object') return looked
+    // Jobs that are there already are of this graph: it goes on where it was.
+    const isBegun = looked === 'begun'
     const begun = await this.#sendWhole(home!)
-    if (begun === 'd' || begun === 'x') return { outcome: 'duplicate' }
+    if (!isBegun && isThere(begun)) return { outcome: 'duplicate' }
+    const isIn = (letters: string) => !isRefused(letters) || (isBegun && isThere(letters))
     const added: GraphPart[] = [home!]
-    const refused = isRefused(begun) ? [refusalOf(home!, begun)] : []
-    const joins = (job: NewJob) => job.join !== undefined
-    for (const isOfStep of [joins, (job: NewJob) => !joins(job)]) {
+    const refused = isIn(begun) ? [] : [refusalOf(home!, begun)]
+    for (const isOfStep of [isJoin, (job: NewJob) => !isJoin(job)]) {
       if (refused.length > 0) break
-      const name = isOfStep === joins ? 'joins' : 'members'
+      const name = isOfStep === isJoin ? 'joins' : 'members'
       const parts = await Promise.all(
         calls.map((call) =>
           this.#partsOf(
@@ -86,8 +90,8 @@ export class RedisGraphEnqueue {
       const sent = await Promise.allSettled(
         parts.flat().map(async (part) => {
           const letters = await this.#sendWhole(part)
-          if (isRefused(letters)) refused.push(refusalOf(part, letters))
-          else added.push(part)
+          if (isIn(letters)) added.push(part)
+          else refused.push(refusalOf(part, letters))
         }),
       )
       for (const one of sent) if (one.status === 'rejected') throw one.reason
@@ -96,8 +100,49 @@ export class RedisGraphEnqueue {
       await this.#undo(added)
       return refused[0]!
     }
-    await Promise.all(added.flatMap(({ shard, jobs }) => jobs.filter(joins).map(({ id }) => this.seal(shard, id, {}))))
+    const joins = added.flatMap(({ shard, jobs }) => jobs.filter(isJoin).map((job) => ({ shard, job })))
+    await Promise.all(joins.filter(({ job }) => job !== root).map(({ shard, job }) => this.seal(shard, job.id, {})))
+    // Last: as long as it is open, the graph can be sent again.
+    await this.seal(home!.shard, root.id, {})
     return { outcome: 'added' }
+  }
+
+  /**
+   * Looks before anything is stored: nothing of the graph is there, it was begun before, or the answer. A graph that is
+   * refused here leaves no trace.
+   */
+  async #look(calls: readonly EnqueueCall[], home: GraphPart): Promise<'new' | 'begun' | GraphAnswer> {
+    const isRemembered = async () => (await this.#send({ ...home, isResent: true }, 'probe')) === 'm'
+    if (home.isResent && (await isRemembered())) return 'begun'
+    const parts = await Promise.all(calls.map((call) => this.#partsOf({ ...call, isResent: false }, call.jobs)))
+    const probed = await Promise.all(
+      parts.map((some) => Promise.all(some.map(async (part) => ({ part, told: await this.#send(part, 'probe') })))),
+    )
+    // The first part of the first call has the first job.
+    if (probed[0]![0]!.told.startsWith('d')) {
+      if ((!home.isResent && (await isRemembered())) || (await this.#isLeftOpen(home))) return 'begun'
+      return { outcome: 'duplicate' }
+    }
+    for (const some of probed) {
+      const refused = some.filter(({ told }) => isRefused(told.slice(1)))
+      const placeOf = ({ part, told }: (typeof some)[number]) => part.places[refusedAt(told.slice(1))]!
+      const [one] = refused.sort((a, b) => placeOf(a) - placeOf(b))
+      if (one !== undefined) return refusalOf(one.part, one.told.slice(1))
+    }
+    return 'new'
+  }
+
+  /** Whether the first join of this graph waits, and the process that sent it died before it had sealed it. */
+  async #isLeftOpen({ shard, jobs: [root] }: GraphPart): Promise<boolean> {
+    const reply = await this.#queues.run(shard, readJoinScript, [root!.id])
+    if (reply === null) return false
+    const [state, text] = listIn(reply).map(textIn)
+    const stored = JSON.parse(text!) as RedisJoin
+    const form = (sets: readonly RedisSet[]) =>
+      JSON.stringify(
+        sets.map(({ name, queue, ids, many, on_dead, keeps, size }) => [name, queue, ids, many, on_dead, keeps, size]),
+      )
+    return state === 'w' && stored.open === 1 && form(stored.sets) === form(storedSets(root!.join!))
   }
 
   /** Ends the enqueue of a join, or the adding of members to its open sets. Returns the answer of the script. */
@@ -110,7 +155,7 @@ export class RedisGraphEnqueue {
 
   /** Sweeps look only into the queues that are registered so. */
   async #register(calls: readonly EnqueueCall[]): Promise<void> {
-    const fields = [...new Set(calls.map(({ queue }) => queue))].flatMap((queue) => [queue, '1'])
+    const fields = [...new Set(calls.map(({ queue }) => queue))].flatMap((queue) => [queue, registered])
     await this.#client.command('HSET', [joinIndexKeys(this.#namespace)[0], ...fields])
   }
 
@@ -131,18 +176,20 @@ export class RedisGraphEnqueue {
   }
 
   async #sendWhole(part: GraphPart): Promise<string> {
-    const letters = await this.#send(part, true, part.isResent)
+    const letters = await this.#send(part, 'whole')
     // The call may have been sent before, although its sender does not say so.
-    return isRefused(letters) && !part.isResent ? this.#send(part, true, true) : letters
+    return isRefused(letters) && !part.isResent ? this.#send({ ...part, isResent: true }, 'whole') : letters
   }
 
-  /** Returns the letter of each job. */
-  async #send({ callId, shard, jobs }: GraphPart, isWhole: boolean, isResent: boolean): Promise<string> {
+  /** Returns the letter of each job; for a probe see the script. */
+  async #send({ callId, isResent, shard, jobs }: GraphPart, how: 'each' | 'whole' | 'probe'): Promise<string> {
     const args: RedisArgument[] = [isResent ? '1r' : '1', callId, String(jobs.length)]
-    for (const job of jobs) args.push(job.id, recordOrder(job), isInGraph(job) ? placedBody(job) : recordBody(job))
-    args.push(graphText(jobs, isWhole))
+    const bodyOf = (job: NewJob) => (how === 'probe' ? '' : isInGraph(job) ? placedBody(job) : recordBody(job))
+    for (const job of jobs) args.push(job.id, recordOrder(job), bodyOf(job))
+    args.push(graphText(jobs, how))
     for (let drops = 0; drops < mostDrops; drops += 1) {
-      const reply = textIn(await this.#queues.run(shard, enqueueGraphScript, args, this.#replicas))
+      const replicas = how === 'probe' ? 0 : this.#replicas
+      const reply = textIn(await this.#queues.run(shard, enqueueGraphScript, args, replicas))
       if (reply !== '?') {
         if (!reply.endsWith('!')) return reply
         await this.#queues.reports.deliver(shard)
@@ -156,15 +203,19 @@ export class RedisGraphEnqueue {
     )
   }
 
-  /** Removes what was added of a graph that was refused: first the joins, so that none hears of the others. */
+  /**
+   * Removes what was added of a graph that is refused after all. No call may be answered from memory any more before the
+   * first job goes; then the joins go, so that none hears of the others.
+   */
   async #undo(added: readonly GraphPart[]): Promise<void> {
-    for (const isOfStep of [(job: NewJob) => job.join !== undefined, (job: NewJob) => job.join === undefined])
+    const undone = [() => false, isJoin, (job: NewJob) => !isJoin(job)]
+    for (const isOfStep of undone)
       await Promise.all(
-        added.map(async ({ shard, jobs }) => {
+        added.map(async ({ callId, shard, jobs }) => {
           const ids = jobs.filter(isOfStep).map(({ id }) => id)
-          if (ids.length === 0) return
-          await this.#queues.run(shard, changeScripts, ['delete', 'wsj', '1000', '0', '', '0', 'ids', ...ids])
-          await this.#queues.reports.deliver(shard)
+          if (ids.length === 0 && isOfStep !== undone[0]) return
+          if ((await this.#queues.run(shard, undoScript, [callId, ...ids])) === 1)
+            await this.#queues.reports.deliver(shard)
         }),
       )
   }
@@ -175,18 +226,32 @@ export function isInGraph({ join, memberOf }: NewJob): boolean {
   return join !== undefined || memberOf !== undefined
 }
 
+function isJoin({ join }: NewJob): boolean {
+  return join !== undefined
+}
+
+/** The first job that is refused; -1: none. */
+function refusedAt(letters: string): number {
+  return letters.search(/[^ar]/)
+}
+
 function isRefused(letters: string): boolean {
-  return /[^ar]/.test(letters)
+  return refusedAt(letters) >= 0
+}
+
+/** Whether all jobs are there already. */
+function isThere(letters: string): boolean {
+  return /^[dx]+$/.test(letters)
 }
 
 function refusalOf({ shard, jobs }: GraphPart, letters: string): GraphAnswer & { readonly refused: JobKey } {
-  const at = letters.search(/[^ar]/)
+  const at = refusedAt(letters)
   const as = enqueuedBy[letters[at]!] as Extract<GraphAnswer, { outcome: 'refused' }>['as']
   return { outcome: 'refused', refused: { queue: shard.queue, id: jobs[at]!.id }, as }
 }
 
 /** The last argument of the graph script for these jobs. */
-function graphText(jobs: readonly NewJob[], isWhole: boolean): string {
+function graphText(jobs: readonly NewJob[], how: 'each' | 'whole' | 'probe'): string {
   const numbers = new Map<string, number>()
   const fragments: (readonly [string, number, 0 | 1])[] = []
   const places = jobs.map(({ id, memberOf = [] }) => {
@@ -201,11 +266,18 @@ function graphText(jobs: readonly NewJob[], isWhole: boolean): string {
     })
   })
   const joins = jobs.map(({ join }) => (join === undefined ? 0 : joinText(join)))
-  return JSON.stringify({ fragments, joins, places, whole: isWhole })
+  return JSON.stringify({ fragments, joins, places, whole: how !== 'each', probe: how === 'probe' })
 }
 
-function joinText({ sets, withinMs, sealWithinMs, cancelsRest }: NewJoin): string {
-  const stored = sets.map(
+function joinText(join: NewJoin): string {
+  const { withinMs, sealWithinMs, cancelsRest } = join
+  const within = withinMs === undefined ? -1 : Math.ceil(withinMs)
+  const about = { within, seal: Math.ceil(sealWithinMs), rest: cancelsRest ? 1 : 0 }
+  return JSON.stringify({ sets: storedSets(join), ...about })
+}
+
+function storedSets({ sets }: NewJoin): RedisSet[] {
+  return sets.map(
     (set): RedisSet => ({
       ...{ name: set.name, queue: set.queue, ids: set.ids, base: baseOf(memberId(set, 0), 0) },
       many: set.isMany ? 1 : 0,
@@ -214,8 +286,6 @@ function joinText({ sets, withinMs, sealWithinMs, cancelsRest }: NewJoin): strin
       size: set.size ?? -1,
     }),
   )
-  const within = withinMs === undefined ? -1 : Math.ceil(withinMs)
-  return JSON.stringify({ sets: stored, within, seal: Math.ceil(sealWithinMs), rest: cancelsRest ? 1 : 0 })
 }
 
 /** What the ids of a set's members begin with, whether or not their numbers follow. */

@@ -11,7 +11,7 @@ import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { readPayload } from '../format/redis-job.js'
 import { joinIndexKeys } from '../redis-keys.js'
 import { type RedisShard, shardHolding } from '../redis-layout.js'
-import { scheduleLeadScript } from '../schedules/schedule-scripts.js'
+import { compareAndSetScript, scheduleLeadScript } from '../schedules/schedule-scripts.js'
 import { doneScript } from '../shards/join-report-scripts.js'
 import { partialReplies } from '../shards/redis-damage.js'
 import {
@@ -31,16 +31,21 @@ import {
   lateScript,
   readJoinScript,
 } from './join-scripts.js'
-import type { RedisGraphEnqueue } from './redis-graph-enqueue.js'
+import { type RedisGraphEnqueue, registered } from './redis-graph-enqueue.js'
 
-/** For how long a worker sweeps alone, in ms. It sweeps again before that. */
-const leadMs = 6_000
+/**
+ * For so long after a sweep, in ms, nobody else sweeps. The sweeps of a worker are at most 6.25 s apart, so what a process
+ * has left, which swept last, is done within 10 s.
+ */
+const leadMs = 3_000
 /** What has not been told for this long, in ms, was left behind by a process that is gone. */
 const leftBehindMs = 1_000
 /** The most joins of a shard that one sweep looks at. */
 const mostDue = 100
 /** The most steps of 1,000 members in which one sweep cancels the rest of a join. */
 const mostCancelSteps = 100
+/** A queue that has had neither joins nor members for this long, in ms, is swept no more until it has some again. */
+const idleMs = 3_600_000
 /** A page of ends ends with the one that brings it to so many bytes. */
 const mostEndBytes = 1_048_576
 
@@ -58,6 +63,22 @@ interface FoundJoin {
   readonly join: RedisJoin
 }
 
+/** What a sweep is to do about a join. */
+interface DueJoin {
+  readonly kind: string
+  readonly id: string
+  readonly join?: RedisJoin
+  readonly since?: string
+  readonly failed?: FailedJoin
+}
+
+interface SweptShard {
+  readonly failed: FailedJoin[]
+  readonly more: boolean
+  /** Whether there are joins, or members of some. */
+  readonly isUsed: boolean
+}
+
 const fates: Readonly<Record<string, Fate>> = { c: 'completed', d: 'dead', x: 'cancelled', e: 'expired' }
 
 export class RedisJoins implements Joins {
@@ -66,8 +87,11 @@ export class RedisJoins implements Joins {
   readonly #graphs: RedisGraphEnqueue
   readonly #namespace: string
   readonly #refuseClosed: () => void
-  /** Where the cancelling of a large set goes on. */
-  readonly #cuts = new Map<string, number>()
+  /**
+   * Where the cancelling of the rest of a dead join goes on: by join, since when it is dead, and by fragment a number. What
+   * another handle has cancelled is found to be so.
+   */
+  readonly #cuts = new Map<string, { readonly since: string; readonly from: Map<string, number> }>()
 
   /** `refuseClosed` throws `ClosedError`. */
   constructor(
@@ -145,34 +169,51 @@ export class RedisJoins implements Joins {
     const [places, lead] = joinIndexKeys(this.#namespace)
     const reply = listIn(await this.#client.run(scheduleLeadScript, [lead, places], [worker, String(leadMs)]))
     if (textIn(reply[1]) !== worker) return { failed: [], more: false }
-    const queues = await Promise.all(
-      listIn(reply[3]).map(async (name) => (await unlessUnknown(this.#queues.find([textIn(name)])))?.[0]),
-    )
-    const shards = queues.flatMap((queue) => queue?.shards ?? [])
+    const now = numberIn(reply[0])
     // Joins on a server that is away must not stop the others.
-    const swept = shards.length === 0 ? [] : await partialReplies(shards.map((shard) => this.#sweepShard(shard)))
+    const swept = await partialReplies(listIn(reply[3]).map((name) => this.#sweepQueue(textIn(name), now)))
     return { failed: swept.flatMap(({ failed }) => failed), more: swept.some(({ more }) => more) }
   }
 
-  async #sweepShard(shard: RedisShard): Promise<{ failed: FailedJoin[]; more: boolean }> {
+  async #sweepQueue(name: string, now: number): Promise<SweptShard> {
+    const found = await unlessUnknown(this.#queues.find([name]))
+    const shards = found?.[0]?.shards ?? []
+    const swept = shards.length === 0 ? [] : await partialReplies(shards.map((shard) => this.#sweepShard(shard)))
+    const isUsed = swept.length < shards.length || swept.some((one) => one.isUsed)
+    if (!isUsed) await this.#leaveIdle(name, now)
+    return { failed: swept.flatMap(({ failed }) => failed), more: swept.some(({ more }) => more), isUsed }
+  }
+
+  /**
+   * Forgets a queue without joins and members some time after it was seen to be so. Each enqueue of joins or members
+   * registers it again before it adds them, and a mark of that time is gone then.
+   */
+  async #leaveIdle(name: string, now: number): Promise<void> {
+    const [places] = joinIndexKeys(this.#namespace)
+    const stored = await this.#client.command('HGET', [places, name])
+    if (stored === null) return
+    const mark = textIn(stored)
+    const since = mark === registered ? Number.NaN : Number(mark)
+    // A mark of before the clock was set back begins anew.
+    if (!(since <= now)) await this.#client.run(compareAndSetScript, [places], [name, mark, String(now)])
+    else if (since + idleMs <= now) await this.#client.run(compareAndSetScript, [places], [name, mark])
+  }
+
+  async #sweepShard(shard: RedisShard): Promise<SweptShard> {
     let more = await this.#queues.reports.deliverOlder(shard, leftBehindMs)
     // What has come due before is told in the same sweep that finds it.
     const late = await this.#due(shard)
-    for (const { kind, id, join } of late) if (kind === 'w') await this.#letDie(shard, id, join!)
-    const cuts = late.filter(({ kind }) => kind === 'c')
-    for (const { id, join } of cuts) more = (await this.#cancelRest(shard, id, join!)) || more
-    const died = late.length > 0 ? await this.#due(shard) : []
-    const failed = [...late, ...died].flatMap(({ failed: one }) => one ?? [])
-    return { failed, more: more || late.length === mostDue }
+    for (const { kind, id, join } of late.rows) if (kind === 'w') await this.#letDie(shard, id, join!)
+    const cuts = late.rows.filter(({ kind }) => kind === 'c')
+    for (const { id, join, since } of cuts) more = (await this.#cancelRest(shard, id, join!, since!)) || more
+    const died = late.rows.length > 0 ? await this.#due(shard) : late
+    const failed = [...late.rows, ...(died === late ? [] : died.rows)].flatMap(({ failed: one }) => one ?? [])
+    return { failed, more: more || late.rows.length === mostDue, isUsed: died.isUsed }
   }
 
-  async #due(shard: RedisShard): Promise<{ kind: string; id: string; join?: RedisJoin; failed?: FailedJoin }[]> {
-    const rows = listIn(await this.#queues.run(shard, dueScript, [String(mostDue)])).map(listIn)
-    return rows.map((row) => {
-      const [kind, id, text, reason] = row.map(textIn) as [string, string, string, string]
-      if (kind === 'r') return { kind, id, failed: { queue: shard.queue, id, task: text, reason } }
-      return { kind, id, join: JSON.parse(text) as RedisJoin }
-    })
+  async #due(shard: RedisShard): Promise<{ isUsed: boolean; rows: DueJoin[] }> {
+    const [isUsed, ...rows] = listIn(await this.#queues.run(shard, dueScript, [String(mostDue)]))
+    return { isUsed: isUsed === 1, rows: rows.map((row) => dueRow(shard.queue, listIn(row).map(textIn))) }
   }
 
   /** A join has waited for too long. First it hears how many of its members have ended: perhaps all have. */
@@ -193,28 +234,29 @@ export class RedisJoins implements Joins {
   }
 
   /** Cancels the members of a dead join that have not ended. Returns whether some are left. */
-  async #cancelRest(home: RedisShard, id: string, join: RedisJoin): Promise<boolean> {
+  async #cancelRest(home: RedisShard, id: string, join: RedisJoin, since: string): Promise<boolean> {
     const key = { queue: home.queue, id }
+    const name = `${home.tag}\0${id}`
+    const known = this.#cuts.get(name)
+    // A join that was revived meanwhile, and has died anew, begins anew.
+    const from = known?.since === since ? known.from : new Map<string, number>()
+    this.#cuts.set(name, { since, from })
     let steps = 0
     for (const set of join.sets)
       for (const shard of await this.#shardsOf(set)) {
-        const name = fragmentKey(key, set.name, set.base)
-        const cut = `${shard.tag}\0${name}`
-        let from = this.#cuts.get(cut) ?? 0
-        while (from >= 0) {
+        const fragment = fragmentKey(key, set.name, set.base)
+        const cut = `${shard.tag}\0${fragment}`
+        for (let next = from.get(cut) ?? 0; next >= 0; steps += 1) {
           if (steps === mostCancelSteps) return true
-          const args = [name, set.ids, String(set.many), String(from)]
-          const [next, tells] = listIn(await this.#queues.run(shard, cancelMembersScript, args)).map(numberIn)
+          const args = [fragment, set.ids, String(set.many), String(next)]
+          const [then, tells] = listIn(await this.#queues.run(shard, cancelMembersScript, args)).map(numberIn)
           if (tells === 1) await this.#queues.reports.deliver(shard)
-          from = next!
-          steps += 1
-          this.#cuts.set(cut, from)
+          next = then!
+          from.set(cut, next)
         }
       }
-    for (const set of join.sets)
-      for (const { tag } of await this.#shardsOf(set))
-        this.#cuts.delete(`${tag}\0${fragmentKey(key, set.name, set.base)}`)
     await this.#queues.run(home, doneScript, [`c${id}`])
+    this.#cuts.delete(name)
     return false
   }
 
@@ -258,6 +300,11 @@ export class RedisJoins implements Joins {
     }
     return ends
   }
+}
+
+function dueRow(queue: string, [kind, id, text, more]: readonly string[]): DueJoin {
+  if (kind === 'r') return { kind, id: id!, failed: { queue, id: id!, task: text!, reason: more! } }
+  return { kind: kind!, id: id!, join: JSON.parse(text!) as RedisJoin, since: more! }
 }
 
 /** `kept`: the letter of the fate, then the error behind a `=`, or the result in its stored form. */

@@ -46,7 +46,8 @@ local function all_in(state, count)
   elseif state == 'j' then
     for _, member in ipairs(call('ZRANGE', JOINING, 0, count - 1)) do ids[#ids + 1] = sub(member, 14) end
   elseif state == 'd' then
-    for _, member in ipairs(call('ZRANGE', DEAD, 0, count - 1, 'REV')) do ids[#ids + 1] = sub(member, 13) end
+    local from = ARGV[7] == 'all' and tonumber(ARGV[8]) or 0
+    for _, member in ipairs(call('ZRANGE', DEAD, from, from + count - 1, 'REV')) do ids[#ids + 1] = sub(member, 13) end
   elseif state == 'u' then
     for _, one in ipairs(by_claim()) do ids[#ids + 1] = one.id end
   end
@@ -161,8 +162,10 @@ if ARGV[7] == 'all' and find(states, 'w', 1, true) and does_anything and left > 
 if calls then ring_unpaused() end
 if changed > 0 and verb == 'delete' then call('HSET', META, 'lostAt', now) end
 if changed > 0 then tell_ends() end
-if REPORTS and joins().flush() then return { changed, more and 1 or 0, 0, 1 } end
-return { changed, more and 1 or 0, 0 }
+local tells = REPORTS and joins().flush() and 1 or 0
+-- Joins that cannot be revived stay in front of the others.
+if verb == 'revive' and ARGV[7] == 'all' and not more and #selected > most then return { changed, 0, 0, tells, (tonumber(ARGV[8]) or 0) + #selected - changed } end
+return { changed, more and 1 or 0, 0, tells }
 `
 
 const ordered = `
@@ -242,10 +245,12 @@ return { changed, more and 1 or 0, payloads }
 /**
  * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
  * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), the number of
- * changed payloads at which the step ends (ordered queues only), where (ids, all or failed), ids.
+ * changed payloads at which the step ends (ordered queues only), where (ids, all or failed), ids; behind all for a plain
+ * queue the number of dead jobs to pass over, the latest first.
  * verb: cancel · delete · run · bury · revive. states, in the order in which jobs are taken: w ready, s scheduled,
  * j waiting for members, u running, c completed, d dead. If states is only d, ids of an ordered queue are looked up in the morgue.
- * Returns { changed, more, payloads }, then 1 if joins in other shards are to be told. Refuses `unknown`, and `moved` if the shard is closed.
+ * Returns { changed, more, payloads }, for a plain queue then whether joins in other shards are to be told (1 or 0), and, if
+ * a revive of all has not seen all, how many to pass over next. Refuses `unknown`, and `moved` if the shard is closed.
  */
 const text = (change: string) => `
 local closed = call('HMGET', META, 'kind', 'closed')

@@ -71,19 +71,25 @@ export function redisRecords(
     before: { readonly changed: number; readonly payloads: number },
   ) {
     const { name, states, rings, reason } = verb
-    const args = [
-      name,
-      states,
-      String(stepLimit - before.changed),
-      rings ? '1' : '0',
-      reason === undefined ? '' : `=${reason}`,
-      String(Math.max(0, stepPayloads - before.payloads)),
-    ]
-    const all = [...args, ...selection(where)]
-    const reply = await queues.runOver([shard], changeScripts, all, undefined, siblingKeys(queue))
-    const [changed, more, payloads, tells] = listIn(reply)
-    if (tells !== undefined) await queues.reports.deliver(shard)
-    return { changed: numberIn(changed), payloads: numberIn(payloads), more: more === 1 }
+    let changed = 0
+    for (let passed: string[] = []; ; ) {
+      const args = [
+        name,
+        states,
+        String(stepLimit - before.changed - changed),
+        rings ? '1' : '0',
+        reason === undefined ? '' : `=${reason}`,
+        String(Math.max(0, stepPayloads - before.payloads)),
+        ...selection(where),
+        ...passed,
+      ]
+      const reply = await queues.runOver([shard], changeScripts, args, undefined, siblingKeys(queue))
+      const [some, more, payloads, tells, next] = listIn(reply)
+      if (tells === 1) await queues.reports.deliver(shard)
+      changed += numberIn(some)
+      if (next === undefined) return { changed, payloads: numberIn(payloads), more: more === 1 }
+      passed = [String(numberIn(next))]
+    }
   }
 
   /** Looks for the id in the shards that may have it, and returns the first result. */
