@@ -6,13 +6,14 @@ import type { Mill } from '../../mill/mill.js'
 import type { FsckFinding } from '../../stores/contract/store-health.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { printFindings } from '../terminal/finding-list.js'
+import { joinFindings } from './queues/join-findings.js'
 import { shardFindings, silentThrottles, throttleFindings } from './queues/queue-findings.js'
 
 export function addDoctor(program: Command): void {
   const command = millCommand(
     program,
     'doctor',
-    'Examine the version, settings and rights of the store, and the shards and throttles of its queues',
+    'Examine the version, settings and rights of the store, the shards and throttles of its queues, and what joins wait for',
   ).addHelpText(
     'after',
     `
@@ -57,5 +58,7 @@ async function queueFindings(mill: Mill): Promise<FsckFinding[]> {
   const conflicts = throttleFindings(mill.queues, stored)
   // A conflict would refuse the call.
   const silent = conflicts.length > 0 ? [] : await silentThrottles(mill, stored)
-  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent]
+  // Nothing opens then, and so nothing can be read.
+  const joins = conflicts.length > 0 ? [] : await joinFindings(mill, stored)
+  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent, ...joins]
 }
