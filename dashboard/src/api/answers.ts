@@ -200,6 +200,43 @@ export interface JoinSet {
   readonly oldest?: string
 }
 
+/** The jobs around a join; the first is the one that was asked for. */
+export interface JoinGraph {
+  readonly jobs: readonly GraphJob[]
+  readonly sets: readonly GraphSet[]
+  /** Other jobs were left out. */
+  readonly more: boolean
+}
+
+export interface GraphJob {
+  readonly queue: string
+  readonly id: string
+  readonly task?: string
+  /** Absent: it has ended, and nothing says how. */
+  readonly state?: JobState
+  readonly hasExpired?: true
+}
+
+/** What a job of the graph waits for under one name. */
+export interface GraphSet {
+  /** The place of the job that waits, among the jobs. */
+  readonly join: number
+  readonly name: string
+  /** Sets with the same queue and ids are the same jobs. */
+  readonly queue: string
+  readonly ids: string
+  readonly isMany: boolean
+  readonly task?: string
+  /** The places of its members among the jobs. */
+  readonly members: readonly number[]
+  /** Most of its members are not among the jobs. */
+  readonly isCounted?: true
+  readonly size?: number
+  readonly added: number
+  readonly done: number
+  readonly counts: JoinSet['counts']
+}
+
 /** One payload of an ordered job. */
 interface JobPayload {
   readonly input?: unknown

@@ -5,7 +5,8 @@ import { isUnserved, type JobState, type QueueRow } from '../api/answers.js'
 
 type Tone = 'plain' | 'accent' | 'good' | 'warn' | 'bad'
 
-const tones: Readonly<Record<Tone, string>> = {
+/** The classes of a tone. */
+export const tones: Readonly<Record<Tone, string>> = {
   plain: 'border-line text-muted',
   accent: 'border-transparent bg-wash text-accent',
   good: 'border-line text-good',
@@ -43,8 +44,13 @@ const signs: Readonly<Record<JobState, readonly [tone: Tone, sign: string]>> = {
   cancelled: ['plain', '⊘'],
 }
 
+/** The tone and the sign of a state. */
+export function signOf(state: JobState | undefined): readonly [tone: Tone, sign: string] {
+  return (state && signs[state]) ?? ['plain', '?']
+}
+
 export function StateBadge({ state }: { readonly state: JobState }) {
-  const [tone, sign] = signs[state] ?? ['plain', '?']
+  const [tone, sign] = signOf(state)
   return (
     <Badge tone={tone} sign={sign}>
       {state}

@@ -25,6 +25,7 @@ import type { JobKey, StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { WebRefusal } from '../failure.js'
 import type { MillWindow } from '../mill-window.js'
+import { joinGraph } from '../state/join-graph.js'
 import { isOfOneQueue, namedQueues } from '../state/queue-rows.js'
 import { type EndpointCall, endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
@@ -175,6 +176,18 @@ export const jobEndpoints = [
       const retry = retryOutlook(window.mill, job)
       const leaseMs = window.mill.queues.get(queue)?.leaseMs
       return { ...shown, ...(await familyOf(window, { queue, id }, shown.parent)), ...defined({ retry, leaseMs }) }
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/jobs/:id/graph',
+    summary: 'The jobs that a job waits for, those that wait for it, and their own, at most 200; larger sets by counts',
+    run: async ({ window, params: { queue = '', id = '' } }) => {
+      await window.known(queue)
+      const { look, registry } = window.mill.adminParts
+      const store = await look()
+      if ((await kept(store, queue, id)) === undefined) throw nothingKept(queue, id)
+      return joinGraph(store, registry, { queue, id })
     },
   }),
   ...(['cancel', 'run-now', 'bury', 'delete'] as const).map(manyEndpoint),

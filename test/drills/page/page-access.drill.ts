@@ -1,20 +1,17 @@
 /** Access to the page: for readers, by keyboard alone, on small screens, below a path, in light and in dark, without anything that jumps. */
 
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
-import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { violations } from '../../page/axe-violations.js'
 import { firstLookMs } from '../../page/chromium-program.js'
 import { PageBrowser } from '../../page/page-browser.js'
 import { PageHand } from '../../page/page-hand.js'
 import { places } from '../../page/page-places.js'
 import { PageScene } from '../../page/page-scene.js'
 import { shopLife } from '../../page/shop-life.js'
-
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 // A browser beside a busy machine takes its time.
 vi.setConfig({ testTimeout: 120_000 })
@@ -37,28 +34,6 @@ afterAll(async () => {
 afterEach(async () => {
   expect(await browser.closeTabs()).toEqual([])
 })
-
-interface Violation {
-  readonly id: string
-  readonly nodes: readonly { readonly html: string }[]
-}
-
-/** In a world of its own, to which the policy of the page does not apply. */
-async function violations(page: Page): Promise<string[]> {
-  const session = await page.context().newCDPSession(page)
-  const { frameTree } = await session.send('Page.getFrameTree')
-  const { executionContextId: contextId } = await session.send('Page.createIsolatedWorld', {
-    frameId: frameTree.frame.id,
-  })
-  await session.send('Runtime.evaluate', { contextId, expression: axe })
-  const { result } = await session.send('Runtime.evaluate', {
-    ...{ contextId, awaitPromise: true, returnByValue: true },
-    expression: 'axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations)',
-  })
-  return (result.value as Violation[]).map(
-    ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`,
-  )
-}
 
 const focused = (page: Page) =>
   page.evaluate(

@@ -23,6 +23,7 @@ import { FieldEditor } from './field-editor.js'
 import { actsOf, type JobDialog } from './job-acts.js'
 import { hasEnded, isOrdered, type JobDetail, type Relative } from './job-detail.js'
 import { JobTimeline } from './job-timeline.js'
+import { JoinGraphPanel } from './join-graph.js'
 import { JoinPanel } from './join-panel.js'
 import { useLiveJob } from './live-job.js'
 import { LogPanel } from './log-panel.js'
@@ -101,6 +102,7 @@ function KnownJob({ job, name, log, isGone, done }: KnownProps) {
   return (
     <div class="grid gap-4">
       <JobTimeline job={job} />
+      {!isGone && <JoinGraphPanel job={job} name={name} />}
       <div class="grid gap-4 lg:grid-cols-[minmax(0,1fr)_22rem]">
         <div class="grid min-w-0 content-start gap-4">
           {job.progress !== undefined && <ProgressBar progress={job.progress} isLive={isLive} />}
