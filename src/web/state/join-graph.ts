@@ -14,12 +14,12 @@ import { doneIn, memberId } from '../../stores/rules/join-rules.js'
 import { isOfOneQueue } from './queue-rows.js'
 
 /** The most jobs of a graph that are looked up. */
-export const mostGraphJobs = 200
+const mostGraphJobs = 200
 /** The most ends of members in one request: each may come with a result. */
 const endsPerTrip = 20
 
 /** A job of the graph. */
-export interface GraphJob {
+interface JoinGraphJob {
   readonly queue: string
   readonly id: string
   /** Absent if nothing of it is kept and no other member of its set is. */
@@ -31,7 +31,7 @@ export interface GraphJob {
 }
 
 /** What a job of the graph waits for, or waited for, under one name. */
-export interface GraphSet {
+interface JoinGraphSet {
   /** The place of the job among the graph's jobs. */
   readonly join: number
   readonly name: string
@@ -52,8 +52,8 @@ export interface GraphSet {
 
 export interface JoinGraph {
   /** The one that was asked for is the first. */
-  readonly jobs: readonly GraphJob[]
-  readonly sets: readonly GraphSet[]
+  readonly jobs: readonly JoinGraphJob[]
+  readonly sets: readonly JoinGraphSet[]
   /** There are more jobs, which belong to no set that is given by its counts. */
   readonly more: boolean
 }
@@ -207,7 +207,7 @@ function isIn(set: StoredSet, id: string): boolean {
   return /^\d{1,7}$/.test(number) && Number(number) < set.added
 }
 
-function toldSet({ join, set, members, isCounted, task }: SeenSet): GraphSet {
+function toldSet({ join, set, members, isCounted, task }: SeenSet): JoinGraphSet {
   const { name, queue, ids, isMany, size, added, counts } = set
   return {
     ...{ join: join.place, name, queue, ids, isMany, members: members.map(({ place }) => place) },
