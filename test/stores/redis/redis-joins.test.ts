@@ -236,6 +236,31 @@ async function listed({ records }: JoinScene, queue = 'mail'): Promise<string[]>
   return jobs.map(({ id, state }) => `${id} ${state}`)
 }
 
+it('a join that hears of a dead member while that is revived keeps its end', async () => {
+  const redis = new RedisJoins()
+  const scene = await redis.scene()
+  await scene.join({ sets: { all: { size: 2, onDead: 'go-on' } } })
+  await scene.completes('"0"')
+  const { queue, id, fence } = await scene.member()
+  let heard = 0
+  const other = await redis.open(
+    () => false,
+    () => false,
+    async (script) => {
+      if (script !== 'join-hear' || ++heard > 1) return
+      await scene.records.morgue.revive(members, 'all')
+    },
+  )
+
+  expect(await other.settle([{ queue, id, fence, kind: 'bury', error: 'broken' }])).toEqual(['ok'])
+  expect(heard).toBeGreaterThan(0)
+
+  expect(await scene.state()).toBe('ready')
+  expect(await scene.ends()).toEqual(['0 completed "0"', '1 dead'])
+  const { counts, oldest } = await scene.set()
+  expect([counts, oldest]).toEqual([{ completed: 1, dead: 1, cancelled: 0, expired: 0 }, undefined])
+})
+
 describe('a graph that is refused after some of it was stored', () => {
   /** Another member of the id comes when the graph has been looked at, and before its members are stored. */
   async function refusedLate() {

@@ -142,7 +142,7 @@ export class RedisJoins implements Joins {
     const sets = await Promise.all(
       join.sets.map(async (set) => {
         const fragments = await this.#fragmentsOf(key, set)
-        const { size, ...open } = storedSet(set, fragments)
+        const { size, ...open } = isDecided(found) ? decidedSet(storedSet(set, fragments)) : storedSet(set, fragments)
         if (join.open === 0 && size !== undefined) return { ...open, size }
         // Its producer may have died between two shards: what is below the number of each has been added.
         const shards = await this.#shardsOf(set)
@@ -161,7 +161,9 @@ export class RedisJoins implements Joins {
     const pages = await Promise.all(
       (await this.#shardsOf(set)).map((shard) => this.#endsIn(shard, key, set, from, limit)),
     )
-    return pages.flat().sort((a, b) => a.number - b.number)
+    const ends = pages.flat()
+    if (found !== undefined && isDecided(found)) ends.push(...missing(ends, from, Math.min(from + limit, set.size)))
+    return ends.sort((a, b) => a.number - b.number)
   }
 
   async sweep(worker: string): Promise<{ failed: FailedJoin[]; more: boolean }> {
@@ -300,6 +302,29 @@ export class RedisJoins implements Joins {
     }
     return ends
   }
+}
+
+/** It waits no more and is not dead: it has heard that each of its members has ended. */
+function isDecided({ state }: FoundJoin): boolean {
+  return state !== 'w' && state !== 'd'
+}
+
+/**
+ * A member without an end in a join that is decided: it was dead when the join heard of it, and was revived before its
+ * fragment was frozen.
+ */
+function missing(ends: readonly MemberEnd[], from: number, behind: number): MemberEnd[] {
+  if (ends.length === behind - from) return []
+  const known = new Set(ends.map(({ number }) => number))
+  const numbers = Array.from({ length: Math.max(0, behind - from) }, (_, i) => from + i)
+  return numbers.filter((number) => !known.has(number)).map((number) => ({ number, fate: 'dead' }))
+}
+
+/** The same for its counts. */
+function decidedSet({ oldest: _, ...set }: StoredSet): StoredSet {
+  const { completed, cancelled, expired } = set.counts
+  const dead = (set.size ?? set.added) - completed - cancelled - expired
+  return { ...set, counts: { ...set.counts, dead } }
 }
 
 function dueRow(queue: string, [kind, id, text, more]: readonly string[]): DueJoin {
