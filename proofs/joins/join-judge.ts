@@ -1,7 +1,7 @@
 /** The judge of the joins drill: compares the ledger, and what the store has in the end, with the plan. */
 
 import type { JobState } from 'millrace'
-import { type JoinPlan, nameOf, planOf, resultOf } from './join-plan.js'
+import { type JoinPlan, joinsOf, type PlannedJoin, planOf, resultOf, rowsOf, sumOf } from './join-plan.js'
 
 /** What the store has of a join in the end. */
 export interface JoinRest {
@@ -13,73 +13,112 @@ export interface JoinsSeen {
   readonly completed: number
   readonly dead: number
   readonly cancelled: number
+  /** Joins that an operator has deleted. */
+  readonly deleted: number
+  /** Runs of joins in which a member had not completed. */
+  readonly withLosses: number
   /** Joins that ran although a member had not ended. */
   readonly early: readonly string[]
   /** Joins with a missing result, another one than that of their member, or an end that nobody has caused. */
   readonly foreign: readonly string[]
-  /** Joins that wait, or were enqueued and are gone. */
+  /** Joins that wait, or that nobody has deleted and are gone. */
   readonly stuck: readonly string[]
-  /** Joins that are dead although no member of theirs had a reason. */
-  readonly wronglyDead: readonly string[]
+  /** Joins that are dead or cancelled although neither a member nor an operator is a reason. */
+  readonly wronglyEnded: readonly string[]
 }
 
-/** The names of the joins of rows of a plan, each with the name under which its rows were enqueued. */
-function sumsOf(plan: JoinPlan): readonly (readonly [sum: string, rows: string])[] {
-  const name = nameOf(plan)
-  if (plan.tree === undefined) return [[name, name]]
-  return [
-    [`${name}-left`, `${name}-left`],
-    [`${name}-right`, plan.tree === 'shared' ? `${name}-left` : `${name}-right`],
-  ]
+interface Seen extends JoinsSeen {
+  readonly early: string[]
+  readonly foreign: string[]
+  readonly stuck: string[]
+  readonly wronglyEnded: string[]
+}
+
+/** The ledger: the first line at which something ended, died or was to be cancelled, and what each run of a join was given. */
+class JoinLedger {
+  readonly #first = new Map<string, number>()
+  readonly #given = new Map<string, { readonly at: number; readonly got: readonly string[] }[]>()
+
+  constructor(text: string) {
+    for (const [at, line] of text.trimEnd().split('\n').entries()) {
+      const [what, name, more] = line.split('\t')
+      if (what === 'joins') this.#given.set(name!, [...this.runsOf(name!), { at, got: JSON.parse(more!) }])
+      else if (!this.#first.has(`${what} ${name}`)) this.#first.set(`${what} ${name}`, at)
+    }
+  }
+
+  /** Whether it is there, before this line if one is given. */
+  has(what: 'ends' | 'dies' | 'cancels' | 'clears', name: string, before = Number.POSITIVE_INFINITY): boolean {
+    return (this.#first.get(`${what} ${name}`) ?? Number.POSITIVE_INFINITY) < before
+  }
+
+  runsOf(join: string) {
+    return this.#given.get(join) ?? []
+  }
 }
 
 /** `rests`: of each join that was enqueued under its own name. */
-export function judged(seed: number, joins: number, ledger: string, rests: ReadonlyMap<string, JoinRest>): JoinsSeen {
-  const lines = ledger
-    .trimEnd()
-    .split('\n')
-    .map((line) => line.split('\t'))
-  /** The first line at which something ended, died or was to be cancelled. */
-  const first = { ends: new Map<string, number>(), dies: new Map<string, number>(), cancels: new Map<string, number>() }
-  const given = new Map<string, { readonly at: number; readonly got: readonly string[] }[]>()
-  for (const [at, [what, name, more]] of lines.entries()) {
-    if (what === 'joins') given.set(name!, [...(given.get(name!) ?? []), { at, got: JSON.parse(more!) }])
-    else if (what === 'ends' || what === 'dies' || what === 'cancels')
-      if (!first[what].has(name!)) first[what].set(name!, at)
-  }
-  const seen = { early: [] as string[], foreign: [] as string[], stuck: [] as string[], wronglyDead: [] as string[] }
-  const endedBefore = (kind: keyof typeof first, name: string, at: number) =>
-    (first[kind].get(name) ?? Number.POSITIVE_INFINITY) < at
-  const counts = { completed: 0, dead: 0, cancelled: 0 }
+export function judged(seed: number, joins: number, text: string, rests: ReadonlyMap<string, JoinRest>): JoinsSeen {
+  const ledger = new JoinLedger(text)
+  const seen = { completed: 0, dead: 0, cancelled: 0, deleted: 0, withLosses: 0 }
+  const found: Seen = { ...seen, early: [], foreign: [], stuck: [], wronglyEnded: [] }
   for (let number = 0; number < joins; number += 1) {
     const plan = planOf(seed, number)
-    const name = nameOf(plan)
-    const { state, reason } = rests.get(name) ?? { state: 'gone', reason: undefined }
-    if (state === 'completed' || state === 'dead' || state === 'cancelled') counts[state] += 1
-    else seen.stuck.push(`${name} ${state}`)
-    const rows = (of: string) => Array.from({ length: plan.size }, (_, n) => resultOf({ of, n }))
-    for (const [sum, of] of sumsOf(plan))
-      for (const { at, got } of given.get(sum) ?? []) {
-        if (got.length !== plan.size) seen.foreign.push(`${sum}: ${got.length} of ${plan.size}`)
-        for (const [n, value] of rows(of).entries()) {
-          const fate = got[n]
-          if (fate === value) {
-            if (!endedBefore('ends', value, at)) seen.early.push(`${sum}: ${value}`)
-          } else if (fate === '(dead)') {
-            if (!endedBefore('dies', value, at) && !endedBefore('cancels', value, at))
-              seen.early.push(`${sum}: ${value}`)
-          } else if (fate !== '(cancelled)' || !endedBefore('cancels', value, at)) seen.foreign.push(`${sum}: ${fate}`)
-        }
-      }
-    if (plan.tree !== undefined)
-      for (const { at, got } of given.get(name) ?? []) {
-        const wanted = sumsOf(plan).map(([sum]) => `sum of ${sum}`)
-        if (got.join() !== wanted.join()) seen.foreign.push(`${name}: ${got.join()}`)
-        if (wanted.some((value) => !endedBefore('ends', value, at))) seen.early.push(name)
-      }
-    const someRow = (of: string) => rows(of).some((value) => first.dies.has(value) || first.cancels.has(value))
-    const mayDie = sumsOf(plan).some(([sum, of]) => someRow(of) || first.cancels.has(sum)) || first.cancels.has(name)
-    if (state === 'dead' && !mayDie) seen.wronglyDead.push(`${name} ${reason}`)
+    const all = joinsOf(plan)
+    for (const join of all) {
+      judgeRuns(plan, join, ledger, found)
+      if (ledger.runsOf(join.name).some(({ got }) => got.some((one) => one.startsWith('(')))) seen.withLosses += 1
+    }
+    const { state, reason } = rests.get(plan.name) ?? { state: 'gone', reason: undefined }
+    const isEnded = ledger.has('cancels', plan.name)
+    if (state === 'completed') {
+      seen.completed += 1
+      if (ledger.runsOf(plan.name).length === 0) found.foreign.push(`${plan.name} completed and never ran`)
+    } else if (state === 'dead') {
+      seen.dead += 1
+      if (!mayDie(plan, all.at(-1)!, all, ledger)) found.wronglyEnded.push(`${plan.name} ${reason}`)
+    } else if (state === 'cancelled') {
+      seen.cancelled += 1
+      if (!isEnded) found.wronglyEnded.push(`${plan.name} ${reason}`)
+    } else if (state === 'gone' && isEnded) seen.deleted += 1
+    else found.stuck.push(`${plan.name} ${state}`)
   }
-  return { ...counts, ...seen }
+  return { ...found, ...seen }
+}
+
+function judgeRuns({ size, form }: JoinPlan, join: PlannedJoin, ledger: JoinLedger, seen: Seen): void {
+  const { name, rule, parts } = join
+  const rows = join.rowsOf === undefined ? [] : rowsOf(join.rowsOf, size).map(resultOf)
+  for (const { at, got } of ledger.runsOf(name)) {
+    if (got.length !== rows.length + parts.length)
+      seen.foreign.push(`${name}: ${got.length} of ${rows.length + parts.length}`)
+    for (const [n, part] of parts.entries()) {
+      const value = sumOf(part)
+      if (got[rows.length + n] !== value) seen.foreign.push(`${name}: ${got[rows.length + n]} of ${part}`)
+      else if (!ledger.has('ends', value, at)) seen.early.push(`${name}: ${part}`)
+    }
+    for (const [n, value] of rows.entries()) {
+      const fate = got[n]
+      const isCancelled = ledger.has('cancels', value, at)
+      if (fate === value) {
+        if (!ledger.has('ends', value, at)) seen.early.push(`${name}: ${value}`)
+      } else if (rule !== 'go-on') seen.foreign.push(`${name}: ${fate} of ${value}`)
+      else if (fate === '(dead)') {
+        if (!ledger.has('dies', value, at) && !isCancelled) seen.early.push(`${name}: ${value}`)
+      } else if (fate !== '(cancelled)' || !(isCancelled || (form === 'loose' && ledger.has('clears', 'loose', at))))
+        seen.foreign.push(`${name}: ${fate} of ${value}`)
+    }
+  }
+}
+
+/**
+ * Whether it may be dead in the end, when all that is broken was mended and all that is dead revived: a member is gone for
+ * good, or an operator wanted it. A join that fails cancels its other members, and these are gone for good.
+ */
+function mayDie(plan: JoinPlan, join: PlannedJoin, all: readonly PlannedJoin[], ledger: JoinLedger): boolean {
+  const { rule, parts } = join
+  if (ledger.has('cancels', join.name)) return true
+  const rows = join.rowsOf === undefined || rule === 'go-on' ? [] : rowsOf(join.rowsOf, plan.size).map(resultOf)
+  if (rows.some((row) => ledger.has('cancels', row) || (rule === 'fail' && ledger.has('dies', row)))) return true
+  return parts.some((part) => mayDie(plan, all.find(({ name }) => name === part)!, all, ledger))
 }

@@ -7,15 +7,37 @@ import { createHash } from 'node:crypto'
 import { appendFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-export const rules = ['go-on', 'fail', 'hold'] as const
+const rules = ['go-on', 'fail', 'hold'] as const
 export type Rule = (typeof rules)[number]
 
+/**
+ * `alone`: one join of rows. `loose`: the same, with rows in a queue that is cleared at times. `apart`, `shared`: two joins
+ * of rows, of their own or of the same, and one that waits for both. `graph`: two such trees over the same rows, and one
+ * that waits for both and for the rows.
+ */
+export type Form = 'alone' | 'loose' | 'apart' | 'shared' | 'graph'
+
 export interface JoinPlan {
-  readonly number: number
+  readonly name: string
+  readonly form: Form
   readonly rule: Rule
   readonly size: number
-  /** Two joins of rows, and one that waits for them; `'shared'`: both wait for the same rows. */
-  readonly tree: 'shared' | 'apart' | undefined
+  /** How long it may wait. The joins that it waits for may wait for ever. */
+  readonly within: '4s' | '30m'
+  /** Whether a job of an ordered queue enqueues it. */
+  readonly isOrdered: boolean
+}
+
+/** One of the joins of a plan. */
+export interface PlannedJoin {
+  readonly name: string
+  readonly queue: 'sums' | 'tops'
+  /** What becomes of it if one of its rows does not complete. */
+  readonly rule: Rule
+  /** The name under which its rows were enqueued. */
+  readonly rowsOf?: string
+  /** The joins that it waits for. If one of them does not complete, it is dead. */
+  readonly parts: readonly string[]
 }
 
 /** The input of a member. */
@@ -29,20 +51,53 @@ function lotOf(...text: readonly (string | number)[]): number {
   return createHash('sha256').update(text.join(' ')).digest().readUInt32BE() / 2 ** 32
 }
 
-/** Most joins are small. One in a hundred has 300 members; one in three hundred has more than one step can hold. */
+/** One join in 300 has more members than one step can hold. The others have 1 to 300, most of them few. */
 export function planOf(seed: number, number: number): JoinPlan {
   const lot = (what: string) => lotOf(seed, number, what)
   const rule = rules[Math.floor(lot('rule') * 3)]!
-  if (number % 300 === 7) return { number, rule, size: 1_200, tree: undefined }
-  const size = number % 100 === 3 ? 300 : 1 + Math.floor(lot('size') ** 3 * 60)
-  const tree = lot('tree') < 0.15 ? 'shared' : lot('tree') < 0.3 ? 'apart' : undefined
-  return { number, rule, size, tree }
+  const name = `join-${number}`
+  const isHuge = number % 300 === 7
+  const few = 1 + Math.floor(lot('size') ** 3 * 60)
+  const size = isHuge ? 1_200 : number % 100 === 3 ? 300 : lot('many') < 0.03 ? Math.ceil(lot('size') * 300) : few
+  const lots = lot('form')
+  const form =
+    isHuge || lots < 0.6 ? 'alone' : lots < 0.7 ? 'loose' : lots < 0.8 ? 'apart' : lots < 0.9 ? 'shared' : 'graph'
+  const within = !isHuge && lot('within') < 0.1 ? '4s' : '30m'
+  return { name, form, rule, size, within, isOrdered: form === 'alone' && !isHuge && lot('ordered') < 0.3 }
 }
 
-export const nameOf = ({ number }: JoinPlan) => `join-${number}`
+/** All joins of a plan; the one under whose name it is known comes last. */
+export function joinsOf({ name, form, rule }: JoinPlan): readonly PlannedJoin[] {
+  const sum = (of: string, rowsOf: string): PlannedJoin => ({
+    ...{ name: of, queue: 'sums', rule: 'go-on', rowsOf, parts: [] },
+  })
+  const tree = (of: string, left: string, right: string): PlannedJoin[] => [
+    sum(`${of}-left`, left),
+    sum(`${of}-right`, right),
+    { name: of, queue: 'tops', rule: 'fail', parts: [`${of}-left`, `${of}-right`] },
+  ]
+  switch (form) {
+    case 'alone':
+      return [{ ...sum(name, name), rule }]
+    case 'loose':
+      return [sum(name, name)]
+    case 'apart':
+      return tree(name, `${name}-left`, `${name}-right`)
+    case 'shared':
+      return tree(name, `${name}-left`, `${name}-left`)
+    case 'graph': {
+      const parts = [`${name}-a`, `${name}-b`]
+      const crown: PlannedJoin = { name, queue: 'tops', rule: 'go-on', rowsOf: name, parts }
+      return [...parts.flatMap((part) => tree(part, name, name)), crown]
+    }
+  }
+}
+
+export const rowsOf = (of: string, size: number): Row[] => Array.from({ length: size }, (_, n) => ({ of, n }))
 
 /** The result of a member: no other has it. */
 export const resultOf = ({ of, n }: Row) => `${of}/${n}`
+export const sumOf = (join: string) => `sum of ${join}`
 
 /** Whether the member dies as long as nothing has been mended. */
 export const isBroken = (seed: number, row: Row) => lotOf(seed, resultOf(row), 'broken') < 0.004

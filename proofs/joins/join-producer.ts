@@ -4,32 +4,58 @@
  */
 
 import { existsSync, readFileSync } from 'node:fs'
-import { ledgerIn, nameOf, note, planOf } from './join-plan.js'
-import { mill, row, sums, top } from './join-tasks.js'
+import type { Mill } from 'millrace'
+import { type JoinPlan, ledgerIn, note, planOf, rowsOf } from './join-plan.js'
+import { crown, looseSum, order, ownMill, row, seed, sums, top } from './join-tasks.js'
 
-const { JOIN_FOLDER: folder = '.', JOIN_SEED = '0' } = process.env
+const { JOIN_FOLDER: folder = '.' } = process.env
 const [from, to] = process.argv.slice(2).map(Number) as [number, number]
+const mill = ownMill()
 
+await mill.ready()
+process.send?.('ready')
 const done = new Set(existsSync(ledgerIn(folder)) ? enqueuedIn(readFileSync(ledgerIn(folder), 'utf8')) : [])
 for (let number = from; number < to; number += 1) {
-  const plan = planOf(Number(JOIN_SEED), number)
-  const name = nameOf(plan)
-  if (done.has(name)) continue
-  const rowsOf = (of: string) => Array.from({ length: plan.size }, (_, n) => ({ of, n }))
-  if (plan.tree === undefined)
-    await mill.enqueue(sums[plan.rule], { name }, { id: name, after: { rows: rowsOf(name) }, within: '30m' })
-  else
-    await mill.flow((f) => {
-      const first = f.jobs(row, rowsOf(`${name}-left`))
-      const second = plan.tree === 'shared' ? first : f.jobs(row, rowsOf(`${name}-right`))
-      const left = f.job(sums['go-on'], { name: `${name}-left` }, { after: { rows: first } })
-      const right = f.job(sums['go-on'], { name: `${name}-right` }, { after: { rows: second } })
-      f.job(top, { name }, { id: name, after: { left, right } })
-    })
-  note(folder, 'enqueued', name)
+  const plan = planOf(seed, number)
+  if (done.has(plan.name)) continue
+  if (plan.isOrdered) await mill.enqueue(order, { number })
+  else await enqueued(plan)
+  note(folder, 'enqueued', plan.name)
 }
 await mill.close()
 process.exit(0)
+
+async function enqueued({ name, form, rule, size, within }: JoinPlan): Promise<void> {
+  const rows = rowsOf(name, size)
+  if (form === 'alone') await mill.enqueue(sums[rule], { name }, { id: name, after: { rows }, within })
+  else if (form === 'loose') await mill.enqueue(looseSum, { name }, { id: name, after: { rows }, within })
+  else if (form === 'graph')
+    await mill.flow((f) => {
+      const shared = f.jobs(row, rows)
+      const a = treeIn(f, `${name}-a`, shared, shared)
+      const b = treeIn(f, `${name}-b`, shared, shared)
+      f.job(crown, { name }, { id: name, after: { rows: shared, a, b }, within })
+    })
+  else
+    await mill.flow((f) => {
+      const left = f.jobs(row, rowsOf(`${name}-left`, size))
+      const right = form === 'shared' ? left : f.jobs(row, rowsOf(`${name}-right`, size))
+      treeIn(f, name, left, right, { id: name, within })
+    })
+}
+
+type Flow = Parameters<Parameters<Mill['flow']>[0]>[0]
+type Rows = ReturnType<typeof rowsIn>
+
+function rowsIn(f: Flow) {
+  return f.jobs(row, [])
+}
+
+function treeIn(f: Flow, name: string, rows: Rows, others: Rows, how: { id?: string; within?: '4s' | '30m' } = {}) {
+  const left = f.job(sums['go-on'], { name: `${name}-left` }, { after: { rows } })
+  const right = f.job(sums['go-on'], { name: `${name}-right` }, { after: { rows: others } })
+  return f.job(top, { name }, { ...how, after: { left, right } })
+}
 
 function* enqueuedIn(ledger: string): Generator<string> {
   for (const line of ledger.split('\n')) {

@@ -1,7 +1,8 @@
 /** A worker of the joins drill, in a process of its own: serves all queues until it is killed, or told to leave. */
 
-import { mill } from './join-tasks.js'
+import { ownMill } from './join-tasks.js'
 
+const mill = ownMill()
 await mill.worker({ concurrency: 5 }).start()
 process.once('SIGTERM', () => void mill.close().then(() => process.exit(0)))
 process.send?.('ready')

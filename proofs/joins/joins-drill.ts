@@ -9,11 +9,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { type Mill, millrace } from 'millrace'
+import type { Mill } from 'millrace'
 import { Dice } from '#src/store-testing/sequences/dice.js'
 import { forkedProgram, killed } from '../forked-program.js'
 import { type JoinRest, type JoinsSeen, judged } from './join-judge.js'
-import { type JoinPlan, ledgerIn, mendedIn, nameOf, note, planOf, type Row, resultOf } from './join-plan.js'
+import { JoinOperator } from './join-operator.js'
+import { joinsOf, ledgerIn, mendedIn, planOf } from './join-plan.js'
+import { connect } from './join-tasks.js'
 
 export interface DrillPlan {
   readonly seed: number
@@ -21,29 +23,39 @@ export interface DrillPlan {
   readonly kills: number
   readonly workers: number
   readonly producers: number
+  /** Whether each report comes twice, and late where reports travel. */
+  readonly isUnkind: boolean
 }
 
 export interface DrillSeen extends JoinsSeen {
   readonly kills: number
-  readonly acts: number
+  readonly acts: Readonly<Record<string, number>>
   /** Joins that the store counts as completed beyond those that there are. */
   readonly twice: number
   readonly seconds: number
 }
 
-const queues = ['rows', 'sums', 'tops'] as const
+const queues = ['rows', 'loose', 'sums', 'tops', 'orders'] as const
 /** No run takes longer, however slow the machine. */
 const longestMs = 1_800_000
+const disturbEveryMs = 3_000
+/** Nothing has changed in so many looks, half a second apart: longer than a sweep takes to come. */
+const quietLooks = 30
 
-/** `disturb`: something that happens to the store about every five seconds. */
-export async function joinsDrill(plan: DrillPlan, url?: string, disturb?: () => Promise<void>): Promise<DrillSeen> {
+/** `disturb`: something that happens to the store about every three seconds. */
+export async function joinsDrill(
+  plan: DrillPlan,
+  url?: string,
+  disturb?: (dice: Dice) => Promise<void>,
+): Promise<DrillSeen> {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-joins-'))
   const store = url ?? `sqlite:${join(folder, 'jobs.db')}`
-  const env = { MILLRACE_STORE: store, JOIN_FOLDER: folder, JOIN_SEED: String(plan.seed) }
+  const own = { MILLRACE_STORE: store, JOIN_FOLDER: folder, JOIN_SEED: String(plan.seed) }
+  const env = { ...own, ...(plan.isUnkind ? { JOIN_STORE: store } : {}) }
   const startedAt = performance.now()
   const dice = new Dice(plan.seed)
-  const mill = millrace({ store, queues: Object.fromEntries(queues.map((name) => [name, {}])), tasks: [] })
-  await mill.ready()
+  const mill = connect(store, false)
+  await mill.createQueues()
   writeFileSync(ledgerIn(folder), '')
   const share = Math.ceil(plan.joins / plan.producers)
   const producers = Array.from({ length: plan.producers }, (_, i) => {
@@ -52,29 +64,33 @@ export async function joinsDrill(plan: DrillPlan, url?: string, disturb?: () => 
   })
   const workers = Array.from({ length: plan.workers }, () => new Lasting('join-worker.ts', [], env))
   const crew = [...producers, ...workers]
-  let [kills, acts, disturbances] = [0, 0, 0]
+  const operator = new JoinOperator(mill, dice, folder)
+  let [kills, disturbances] = [0, 0]
   try {
     while (performance.now() - startedAt < longestMs) {
       const areEnqueued = producers.every(({ isDone }) => isDone)
       if (areEnqueued && kills >= plan.kills) break
-      const victims = crew.filter(({ isDone }) => !isDone)
-      if (kills < plan.kills && victims.length > 0) {
+      // Those that only begin have nothing in hand.
+      const victims = crew.filter(({ isDone, isReady }) => !isDone && isReady)
+      if (kills < plan.kills && victims.length > 0 && dice.chance(0.3)) {
         await dice.pick(victims).kill()
         kills += 1
       }
-      acts += await act(mill, dice, folder)
-      if (disturb !== undefined && (performance.now() - startedAt) / 5_000 > disturbances) {
+      await operator.act()
+      if ((performance.now() - startedAt) / disturbEveryMs > disturbances) {
         disturbances += 1
-        await disturb()
+        await operator.reshard()
+        await disturb?.(dice)
       }
       await delay(dice.whole(20, 250))
     }
     writeFileSync(mendedIn(folder), '')
-    await settled(mill, startedAt)
+    await settled(mill, operator, startedAt)
     const rests = await restsOf(mill, plan)
     const seen = judged(plan.seed, plan.joins, readFileSync(ledgerIn(folder), 'utf8'), rests)
     const twice = await completedTwice(mill, plan, rests)
-    return { ...seen, kills, acts, twice, seconds: Math.round((performance.now() - startedAt) / 1_000) }
+    const seconds = Math.round((performance.now() - startedAt) / 1_000)
+    return { ...seen, kills, acts: operator.acts, twice, seconds }
   } finally {
     await Promise.all(crew.map((one) => one.end()))
     await mill.close()
@@ -82,42 +98,18 @@ export async function joinsDrill(plan: DrillPlan, url?: string, disturb?: () => 
   }
 }
 
-/** An operator does something to a job. It is in the ledger before it is done. Returns how many things it did. */
-async function act(mill: Mill, dice: Dice, folder: string): Promise<number> {
-  const rows = mill.queue('rows')
-  try {
-    if (dice.chance(0.15)) {
-      const { jobs } = await rows.morgue.list({ limit: 20 })
-      const some = jobs.filter(() => dice.chance(0.5)).map(({ id }) => id)
-      return some.length === 0 ? 0 : await rows.morgue.revive(some)
-    }
-    if (dice.chance(0.1)) {
-      const sums = mill.queue('sums')
-      const { jobs } = await sums.morgue.list({ limit: 20 })
-      const some = jobs.filter(() => dice.chance(0.3)).map(({ id }) => id)
-      return some.length === 0 ? 0 : await sums.morgue.revive(some)
-    }
-    if (!dice.chance(0.6)) return 0
-    const { jobs } = await rows.jobs.list({ state: 'ready', limit: 100 })
-    if (jobs.length === 0) return 0
-    const { id, input } = dice.pick(jobs)
-    note(folder, 'cancels', resultOf(input as Row))
-    return await rows.jobs[dice.pick(['cancel', 'delete', 'bury'] as const)]([id])
-  } catch {
-    // The server is away, or the job has begun.
-    return 0
-  }
-}
-
 /** Revives what is dead until everything has ended, or nothing changes any more. */
-async function settled(mill: Mill, startedAt: number): Promise<void> {
-  for (let quiet = 0; quiet < 20 && performance.now() - startedAt < longestMs; ) {
+async function settled(mill: Mill, operator: JoinOperator, startedAt: number): Promise<void> {
+  for (let quiet = 0; quiet < quietLooks && performance.now() - startedAt < longestMs; ) {
     await delay(500)
     try {
+      await operator.endReshard()
       let changed = 0
       for (const name of queues) changed += await mill.queue(name).morgue.revive('all')
       const depths = await Promise.all(queues.map((name) => mill.queue(name).depth()))
       const left = depths.reduce((sum, { ready, running, scheduled }) => sum + ready + running + scheduled, 0)
+      const waiting = depths.reduce((sum, depth) => sum + (depth.waiting ?? 0), 0)
+      if (changed + left + waiting === 0) return
       quiet = changed + left === 0 ? quiet + 1 : 0
     } catch {
       quiet = 0
@@ -127,31 +119,48 @@ async function settled(mill: Mill, startedAt: number): Promise<void> {
 
 async function restsOf(mill: Mill, { seed, joins }: DrillPlan): Promise<Map<string, JoinRest>> {
   const rests = new Map<string, JoinRest>()
+  const dead = await deadIn(mill, 'tops')
   for (let number = 0; number < joins; number += 1) {
-    const plan = planOf(seed, number)
-    const name = nameOf(plan)
-    const record = await mill.queue(plan.tree === undefined ? 'sums' : 'tops').jobs.get(name)
-    rests.set(name, { state: record?.state ?? 'gone', reason: record?.reason })
+    const { name, queue, parts } = joinsOf(planOf(seed, number)).at(-1)!
+    const record = await mill.queue(queue).jobs.get(name)
+    const waitsForDead = record?.state === 'waiting' && parts.some((part) => dead.has(part))
+    rests.set(name, { state: waitsForDead ? 'dead' : (record?.state ?? 'gone'), reason: record?.reason })
   }
   return rests
 }
 
-/** The store counts each completion of a job. A tree has two joins under the one that is in the plan. */
+/**
+ * The joins in the morgue of this queue, by their names in the plan. A join that was revived waits for them, however little
+ * they can come: it is as good as dead.
+ */
+async function deadIn(mill: Mill, queue: string): Promise<Set<string>> {
+  const names = new Set<string>()
+  for (let cursor: string | undefined; ; ) {
+    const page = await mill.queue(queue).morgue.list({ limit: 200, ...(cursor && { cursor }) })
+    for (const { input } of page.jobs) names.add((input as { name: string }).name)
+    cursor = page.cursor
+    if (cursor === undefined) return names
+  }
+}
+
+/** The store counts each completion of a job. Of the joins in a tree at most all have completed. */
 async function completedTwice(mill: Mill, { seed, joins }: DrillPlan, rests: ReadonlyMap<string, JoinRest>) {
-  const plans = Array.from({ length: joins }, (_, number) => planOf(seed, number))
-  const trees = plans.filter(({ tree }) => tree !== undefined)
-  const areCompleted = (some: readonly JoinPlan[]) =>
-    some.filter((plan) => rests.get(nameOf(plan))?.state === 'completed').length
-  const [tops, sums] = await Promise.all(
-    ['tops', 'sums'].map(async (name) => (await mill.queue(name).depth()).processed),
+  const most = { sums: 0, tops: 0 }
+  for (let number = 0; number < joins; number += 1) {
+    const all = joinsOf(planOf(seed, number))
+    for (const { name, queue } of all)
+      if (name !== all.at(-1)!.name || rests.get(name)?.state === 'completed') most[queue] += 1
+  }
+  const [sums, tops] = await Promise.all(
+    (['sums', 'tops'] as const).map(async (name) => (await mill.queue(name).depth()).processed),
   )
-  const alone = plans.filter(({ tree }) => tree === undefined)
-  return Math.max(0, tops! - areCompleted(trees)) + Math.max(0, sums! - areCompleted(alone) - 2 * trees.length)
+  return Math.max(0, sums! - most.sums) + Math.max(0, tops! - most.tops)
 }
 
 /** A process that is started again whenever it dies, until it ends by itself. */
 class Lasting {
   isDone = false
+  isReady = false
   readonly #program: string
   readonly #args: readonly string[]
   readonly #env: Readonly<Record<string, string>>
@@ -166,7 +175,11 @@ class Lasting {
 
   #start(): ChildProcess {
     const started = forkedProgram(join(import.meta.dirname, this.#program), this.#args, { env: this.#env })
+    started.once('message', () => {
+      this.isReady = true
+    })
     started.once('exit', (code) => {
+      this.isReady = false
       if (this.isDone) return
       if (code === 0) this.isDone = true
       else this.#process = this.#start()

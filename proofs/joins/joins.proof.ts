@@ -1,33 +1,121 @@
 /**
  * Proof of the joins: a join runs when all of its members have ended, never before, never twice and with the results of
- * its own members, whatever dies meanwhile.
+ * its own members, whatever dies or moves meanwhile; also if every report comes twice, and every one that travels comes late.
  */
 
-import { startRedis } from 'millrace/store-testing'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type ClusterServers, startRedis } from 'millrace/store-testing'
+import type { Dice } from '#src/store-testing/sequences/dice.js'
+import { redisVersion } from '../redis-version.js'
 import type { Report, Summary } from '../report.js'
+import { type JoinPlan, joinsOf, planOf } from './join-plan.js'
 import { type DrillSeen, joinsDrill } from './joins-drill.js'
 
 export const seed = 520_000
 
-const scale = Number(process.env.JOINS_SCALE ?? 1)
-const plan = { seed, joins: Math.round(1_000 * scale), kills: Math.round(300 * scale), workers: 4, producers: 2 }
+/** `JOINS_LEGS`: some of the legs, by their names. */
+const { JOINS_SCALE: scale = '1', JOINS_LEGS: legs } = process.env
+const joins = Math.round(1_000 * Number(scale))
+const plan = { seed, joins, kills: Math.round(300 * Number(scale)), workers: 4, producers: 2 }
+const durable = ['appendonly yes', 'appendfsync always']
 
 export async function prove(report: Report): Promise<Summary> {
-  const sqlite = told(report, 'SQLite', await joinsDrill(plan))
-  const redis = await startRedis({ config: ['appendonly yes', 'appendfsync always'] })
+  const all = {
+    sqlite: (isUnkind: boolean) => joinsDrill({ ...plan, isUnkind }),
+    redis: (isUnkind: boolean) => onRedis(report, isUnkind),
+    cluster: onCluster,
+  }
+  const names = {
+    sqlite: 'SQLite',
+    redis: 'Redis with restarts',
+    cluster: 'Redis Cluster with slot moves and restarts',
+  }
+  tellPlan(report)
+  const summary: Record<string, unknown> = {}
+  for (const isUnkind of [false, true])
+    for (const [leg, drill] of Object.entries(all)) {
+      const key = isUnkind ? `${leg}Twice` : leg
+      if (legs !== undefined && !legs.split(',').includes(key)) continue
+      const name = names[leg as keyof typeof all]
+      summary[key] = told(
+        report,
+        isUnkind ? `${name}, reports twice${leg === 'sqlite' ? '' : ' and late'}` : name,
+        await drill(isUnkind),
+      )
+    }
+  return summary
+}
+
+/** What the plan has must be what the proof says that it has. */
+function tellPlan(report: Report): void {
+  const plans = Array.from({ length: joins }, (_, number) => planOf(seed, number))
+  const counts = (of: (plan: JoinPlan) => string) => {
+    const found = new Map<string, number>()
+    for (const one of plans) found.set(of(one), (found.get(of(one)) ?? 0) + 1)
+    return [...found].map(([what, times]) => `${times} ${what}`).join(', ')
+  }
+  const sizes = plans.map(({ size }) => size).filter((size) => size <= 300)
+  const [least, most] = [Math.min(...sizes), Math.max(...sizes)]
+  const open = plans.length - sizes.length
+  const inner = plans.reduce((sum, one) => sum + joinsOf(one).length - 1, 0)
+  report.say(
+    `the plan: ${joins} joins (${counts(({ form }) => form)}; ${counts(({ rule }) => rule)}; ${counts(({ within }) => within)} at most), ${inner} that they wait for, ${open} of 1,200 members`,
+  )
+  report.claim(`the others have ${least} to ${most} members`, least === 1 && most === 300)
+}
+
+async function onRedis(report: Report, isUnkind: boolean): Promise<DrillSeen> {
+  const redis = await startRedis({ config: durable })
   try {
-    const restart = async () => {
+    if (!isUnkind) report.say(`the server: ${await redisVersion(redis)}`)
+    const restart = async (dice: Dice) => {
+      if (!dice.chance(0.5)) return
       await redis.kill()
       await redis.restart()
     }
-    return { sqlite, redis: told(report, 'Redis with restarts', await joinsDrill(plan, redis.url, restart)) }
+    return await joinsDrill({ ...plan, isUnkind }, redis.url, restart)
   } finally {
     await redis.stop()
   }
 }
 
+async function onCluster(isUnkind: boolean): Promise<DrillSeen> {
+  const cluster = await startRedis({ mode: 'cluster', config: durable })
+  const counts = { moves: 0, restarts: 0 }
+  try {
+    const disturb = async (dice: Dice) => {
+      if (dice.chance(0.1)) {
+        const server = dice.pick(cluster.servers)
+        await server.kill()
+        await server.restart()
+        counts.restarts += 1
+      } else if (await hasMoved(cluster, dice)) counts.moves += 1
+    }
+    const seen = await joinsDrill({ ...plan, isUnkind }, cluster.url, disturb)
+    return { ...seen, acts: { ...seen.acts, 'slot moves': counts.moves, restarts: counts.restarts } }
+  } finally {
+    await cluster.stop()
+  }
+}
+
+/** The shards of the drill's queues, by the tags of their keys. */
+const tags = ['rows:0', 'rows:1', 'rows:2', 'sums:0', 'sums:1', 'tops', 'loose'].map((shard) => `{millrace:${shard}}`)
+
+/** Moves the slot of a shard to another master, a few keys at a time. False: the cluster is not whole after a restart. */
+async function hasMoved(cluster: ClusterServers, dice: Dice): Promise<boolean> {
+  try {
+    const slot = Number(await cluster.servers[0]!.ask('CLUSTER', 'KEYSLOT', dice.pick(tags)))
+    const from = await cluster.masterOf(slot)
+    const to = dice.pick(cluster.servers.filter((server) => server !== from))
+    for await (const _ of cluster.moveSlot(slot, from, to, { batch: 4 })) await delay(dice.whole(0, 30))
+    return true
+  } catch {
+    return false
+  }
+}
+
 function told(report: Report, store: string, seen: DrillSeen): Summary {
-  const { early, foreign, stuck, wronglyDead, ...figures } = seen
+  const { early, foreign, stuck, wronglyEnded, ...figures } = seen
   report.say(`— ${store}: ${JSON.stringify(figures)}`)
   const none = (what: string, found: readonly string[]) =>
     report.claim(
@@ -38,6 +126,6 @@ function told(report: Report, store: string, seen: DrillSeen): Summary {
   report.claim(`${store}: joins that completed twice: ${seen.twice}`, seen.twice === 0)
   none('missing and foreign results', foreign)
   none('joins without an end', stuck)
-  none('joins that are dead without a reason', wronglyDead)
+  none('joins that are dead or cancelled without a reason', wronglyEnded)
   return figures
 }

@@ -11,7 +11,8 @@ const [dist = '', store = '', how = ''] = process.argv.slice(2)
 const testing = (await import(
   pathToFileURL(`${dist}/store-testing/store-testing.js`).href
 )) as typeof import('millrace/store-testing')
-const makeSubject: HarnessMaker = store === 'sqlite' ? testing.sqliteHarness : testing.redisHarness(store)
+const makeSubject: HarnessMaker =
+  store === 'memory' ? testing.memoryHarness : store === 'sqlite' ? testing.sqliteHarness : testing.redisHarness(store)
 
 /** Reports a difference, or an error of the broken store. In both cases the mutant is caught. */
 function tell(what: string): never {

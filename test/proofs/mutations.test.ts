@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { storeContract } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
+import { memoryJoinMutations, memoryRepeats } from '../../proofs/joins/memory-join-mutations.js'
+import { redisJoinMutations, redisRepeats } from '../../proofs/joins/redis-join-mutations.js'
+import { sqliteJoinMutations, sqliteRepeats } from '../../proofs/joins/sqlite-join-mutations.js'
 import { redisLimitedMutations } from '../../proofs/models/redis-limited-mutations.js'
 import { redisMutations } from '../../proofs/models/redis-mutations.js'
 import { redisOrderedMutations } from '../../proofs/models/redis-ordered-mutations.js'
@@ -23,6 +26,9 @@ it.each([
   ['plain queues on SQLite', sqliteMutations],
   ['ordered queues on SQLite', sqliteOrderedMutations],
   ['limits on SQLite', sqliteLimitedMutations],
+  ['the reports of members in the memory store', [...memoryJoinMutations, ...memoryRepeats]],
+  ['the reports of members on SQLite', [...sqliteJoinMutations, ...sqliteRepeats]],
+  ['the reports of members on Redis', [...redisJoinMutations, ...redisRepeats]],
 ])('every mutation of %s changes existing code, and names an existing concern that should catch it', (_, mutations) => {
   const missing = mutations.filter(({ file, from }) => !readFileSync(join(stores, file), 'utf8').includes(from))
 
