@@ -16,7 +16,6 @@ export type {
   ThrottleStatus,
 } from './client/admin/throttle-admin.js'
 export type { EnqueueResult } from './client/enqueue/client.js'
-export type { Flow, FlowAfter, FlowHandles, FlowJob, FlowJobs, FlowJoinOptions } from './client/enqueue/job-flow.js'
 export type { ScheduleAdmin, SchedulePage } from './client/schedules/schedule-admin.js'
 export type { ScheduleRecord } from './client/schedules/schedule-view.js'
 export { type ErrorsByCode, hasCode, isMillraceError, MillraceError, UnrecoverableError } from './core/errors.js'
@@ -55,6 +54,7 @@ export type {
   JoinEnqueueOptions,
   OrderedEnqueueOptions,
 } from './core/task/enqueue-options.js'
+export type { Flow, FlowAfter, FlowHandles, FlowJob, FlowJobs, FlowJoinOptions } from './core/task/flow.js'
 export {
   type Joined,
   type JoinedMany,

@@ -7,7 +7,6 @@ import { depthsIn } from '../client/admin/queue-looks.js'
 import { Client, type ClientParts, TransactionEnqueue } from '../client/enqueue/client.js'
 import { DraftWarnings } from '../client/enqueue/draft-warnings.js'
 import type { DraftEnvironment } from '../client/enqueue/job-draft.js'
-import type { Flow, FlowHandles } from '../client/enqueue/job-flow.js'
 import { Sender } from '../client/enqueue/sender.js'
 import {
   type HandleParts,
@@ -27,6 +26,7 @@ import type { Queue } from '../core/queue/queue.js'
 import type { Surroundings } from '../core/surroundings.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf, HandlesOf, JobsOf } from '../core/task/enqueue-options.js'
+import type { Flow, FlowHandles } from '../core/task/flow.js'
 import type { ManyArguments } from '../core/task/middleware.js'
 import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
@@ -110,6 +110,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       encode: (value) => packing.encode(value),
       enqueueItem: (item) => client.enqueueItem(item),
       enqueueItems: (items) => client.enqueueItems(items),
+      flow: (build, call) => client.flow(build, call),
       joined: async (join, sets) => joinedMembers(joinsOf(await connection.opened()), packing, join, sets),
     }
     this.#transactionEnqueue = new TransactionEnqueue(this.#clientParts, () => connection.ready, rulesOf)
@@ -337,6 +338,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     const listener: QueueListener<Input> = listenerOf(this.#options.registry.queue(queue), options, {
       ...this.#options,
       ...this.#surroundings,
+      children: this.#children,
       connect: () => this.#connection.forListener(),
       closed: () => this.#listeners.delete(listener),
     })

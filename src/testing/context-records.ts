@@ -3,6 +3,7 @@
  * store.
  */
 
+import { builtFlow } from '../client/enqueue/job-flow.js'
 import { InvalidArgumentError, WorkerStoppedError } from '../core/errors.js'
 import { Events } from '../core/events.js'
 import type { JobHandle, Progress } from '../core/job/job.js'
@@ -10,6 +11,7 @@ import { checkFields, type FieldWriter, type JobFields } from '../core/job/job-f
 import { Packing } from '../core/packing/packing.js'
 import { systemRandom } from '../core/platform/clock.js'
 import type { BatchChildOptions } from '../core/task/enqueue-options.js'
+import type { Flow, FlowCall, FlowHandles } from '../core/task/flow.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
 import { validated } from '../core/task/schema.js'
 import type { AnySingleTask } from '../core/task/task.js'
@@ -159,6 +161,14 @@ class ChildRecords implements ChildClient {
     if (task.input !== undefined) await validated(task.input, input, `the input of a job of task '${task.name}'`)
     this.items.push({ task, input, options: asked })
     return unsentJob(options.queue ?? task.queue, String(options.id ?? child ?? `child-${this.items.length}`))
+  }
+
+  async flow<Returned>(build: (flow: Flow) => Returned, call: FlowCall): Promise<FlowHandles<Returned>> {
+    const { flow, returned } = builtFlow(build, 'ctx.flow()')
+    const { name } = call.named(flow.content)
+    const items = flow.graph(() => name, { name, origin: call.origin }).map(({ item }) => item)
+    const handles = await this.enqueueItems(items)
+    return flow.handles(returned, new Map(items.map(({ graph }, i) => [graph.id, handles[i]!])))
   }
 
   /** A test gives it with its context. */

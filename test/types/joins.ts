@@ -136,6 +136,26 @@ defineTask({
     // @ts-expect-error 22: nothing of what it waits for
     await ctx.enqueue(report, { month: '' })
     expectTypeOf(ctx).not.toHaveProperty('joined')
+    const { one, all } = await ctx.flow(
+      (f) => {
+        const sales = f.jobs(sum, ['a'])
+        const of = { rates: f.job(rates, { date: '' }), sales, rows: f.jobs(insert, [1]) }
+        return { one: f.job(report, { month: '' }, { after: of }), all: sales }
+      },
+      { key: 'flow' },
+    )
+    expectTypeOf(await one.result()).toEqualTypeOf<number>()
+    expectTypeOf(all).toEqualTypeOf<JobHandle<{ region: string; total: number }, string>[]>()
+    await ctx.flow((f) => {
+      const [rate, sale, sales] = [f.job(rates, { date: '' }), f.job(sum, 'a'), f.jobs(sum, ['a'])]
+      const rows = f.jobs(insert, [])
+      // @ts-expect-error 23: one job is not many
+      f.job(report, { month: '' }, { after: { rates: rate, sales: sale, rows } })
+      // @ts-expect-error 24: a job of another task
+      f.job(report, { month: '' }, { after: { rates: sale, sales, rows } })
+    })
+    // @ts-expect-error 25: a job of no batch has no parent to name
+    await ctx.flow(() => {}, { parent: 0 })
   },
 })
 
@@ -145,3 +165,8 @@ export async function handOver<T extends AnyTask>(task: T, input: TaskInput<T>):
 }
 const some: AnyTask = report
 await mill.enqueue(some, 1)
+
+// From a listener
+const { rates: listened, sales: listenedSales } = await (await mill.listener('high').next()).joined(report)
+expectTypeOf(listened).toEqualTypeOf<{ eur: number }>()
+expectTypeOf(listenedSales.counts).toEqualTypeOf<FateCounts>()

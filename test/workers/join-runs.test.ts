@@ -68,6 +68,52 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
   })
 })
 
+describe.each(storeKinds)('a listener on %s', (kind) => {
+  const settled = defineTask({
+    name: 'settled',
+    queue: 'listened',
+    joins: { one: single, some: many(foreign, { onDead: 'go-on' }) },
+  })
+  const made = () => testMill({ tasks: [single, foreign, settled], queues: { ...queues, listened: {} } }, kind)
+
+  it('that claims a join is given what became of its members, by the definition of its task', async () => {
+    const mill = made()
+    await mill.enqueue(settled, undefined, { after: { one: 4, some: [undefined, undefined] } })
+    await (await mill.listener('singles').next()).complete(8)
+    const members = mill.listener<undefined>('elsewhere')
+    await (await members.next()).complete('far')
+    await (await members.next()).fail(new Error('broken'))
+    const claim = await mill.listener('listened').next()
+    const { one, some } = await claim.joined(settled)
+    const told: unknown[] = []
+    for await (const member of some) told.push(member)
+
+    expect(one).toBe(8)
+    expect(some.counts).toEqual({ completed: 1, dead: 1, cancelled: 0, expired: 0 })
+    expect(told).toEqual([
+      { fate: 'completed', result: 'far' },
+      { fate: 'dead', error: expect.stringContaining('broken') },
+    ])
+    expect(await claim.complete()).toBe('ok')
+  })
+
+  it('is refused what a job did not wait for, and keeps the claim', async () => {
+    const mill = made()
+    await mill.enqueue(single, 1)
+    const claim = await mill.listener('singles').next()
+
+    await expect(claim.joined(settled)).rejects.toMatchObject({
+      code: 'argument-invalid',
+      message: expect.stringContaining("was given task 'settled', and job"),
+    })
+    await expect(claim.joined(single)).rejects.toThrow("task 'single', which has no `joins`")
+    await expect(claim.joined({} as never)).rejects.toMatchObject({ code: 'argument-invalid' })
+    const same = defineTask({ name: 'single', queue: 'singles', joins: { told: foreign } })
+    await expect(claim.joined(same)).rejects.toMatchObject({ code: 'job-invalid' })
+    expect(await claim.complete(2)).toBe('ok')
+  })
+})
+
 describe('the sweeps of a worker', () => {
   const failed = { queue: 'joins', id: 'a', task: 'all', reason: 'join-late' }
 

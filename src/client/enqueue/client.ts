@@ -15,6 +15,7 @@ import type { Events } from '../../core/events.js'
 import type { EnqueueOutcome, JobHandle } from '../../core/job/job.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
+import type { Flow, FlowCall, FlowHandles } from '../../core/task/flow.js'
 import {
   type EnqueueItem,
   GivenItem,
@@ -30,7 +31,7 @@ import type { Store } from '../../stores/contract/store.js'
 import type { Transactions, UserConnection } from '../../stores/contract/transactions.js'
 import type { GraphParts } from './graph-enqueue.js'
 import { type DraftEnvironment, draftJob, draftJobNow, type JobDraft, nameOf } from './job-draft.js'
-import { type Flow, FlowEnqueue, type FlowHandles } from './job-flow.js'
+import { FlowEnqueue } from './job-flow.js'
 import { JoinEnqueue } from './join-enqueue.js'
 import type { Sender } from './sender.js'
 
@@ -100,8 +101,8 @@ export class Client {
   }
 
   /** Enqueues a graph of jobs, which `build` adds. Throws the errors of an enqueue; nothing was stored then. */
-  flow<Returned>(build: (flow: Flow) => Returned): Promise<FlowHandles<Returned>> {
-    return this.#flows.enqueue(build)
+  flow<Returned>(build: (flow: Flow) => Returned, call?: FlowCall): Promise<FlowHandles<Returned>> {
+    return this.#flows.enqueue(build, call)
   }
 
   /**

@@ -5,104 +5,31 @@
 
 import { InvalidArgumentError, InvalidJobError } from '../../core/errors.js'
 import type { JobHandle } from '../../core/job/job.js'
+import type { JobOrigin } from '../../core/job/job-origin.js'
 import { describe } from '../../core/messages/describe.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
-import type { EnqueueOptions, JoinEnqueueOptions, SetsOf, WaitsOf } from '../../core/task/enqueue-options.js'
-import type { JoinSets, ManyMembers, MemberSet, MemberTask } from '../../core/task/join-sets.js'
+import {
+  type Flow,
+  type FlowArguments,
+  type FlowCall,
+  type FlowContent,
+  type FlowHandles,
+  FlowJob,
+  FlowJobs,
+} from '../../core/task/flow.js'
+import type { MemberSet, MemberTask } from '../../core/task/join-sets.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { AnyPlainTask } from '../../core/task/task.js'
-import type { HandleOf, TaskInput } from '../../core/task/task-definition.js'
+import type { TaskInput } from '../../core/task/task-definition.js'
 import type { StoredJoin } from '../../stores/contract/joins.js'
-import type { MemberOf, NewJoin } from '../../stores/contract/new-join.js'
+import type { MemberOf, NewJoin, NewSet } from '../../stores/contract/new-join.js'
+import { memberId } from '../../stores/rules/join-rules.js'
 import { GraphEnqueue, type GraphJob, type GraphParts, mostGraphBytes, mostInGraph } from './graph-enqueue.js'
-import { type DraftEnvironment, waitsForOthers, wrong } from './job-draft.js'
+import { waitsForOthers, wrong } from './job-draft.js'
 import { refuseOtherSets, refuseReplacing, waitBounds } from './join-enqueue.js'
 
 /** A member reports to at most this many joins. */
 const mostJoinsOfOne = 64
-
-/** One job of a flow, for the `after` of another one. */
-export class FlowJob<T extends MemberTask = MemberTask> {
-  readonly task: T
-  readonly id: string
-
-  /** @internal */
-  constructor(task: T, id: string) {
-    this.task = task
-    this.id = id
-  }
-}
-
-/** Jobs of one task in a flow, for the `after` of another one. */
-export class FlowJobs<T extends MemberTask = MemberTask> {
-  readonly task: T
-  readonly jobs: readonly FlowJob<T>[]
-  /** The beginning of their ids. */
-  readonly #ids: string
-
-  /** @internal */
-  constructor(task: T, ids: string, jobs: readonly FlowJob<T>[]) {
-    this.task = task
-    this.jobs = jobs
-    this.#ids = ids
-  }
-
-  /** @internal */
-  get ids(): string {
-    return this.#ids
-  }
-}
-
-/** The jobs that a job of a flow waits for, by the names of its task's `joins`. */
-export type FlowAfter<Sets extends JoinSets> = {
-  readonly [Name in keyof Sets]: Sets[Name] extends ManyMembers<infer T>
-    ? FlowJobs<T>
-    : Sets[Name] extends { readonly task: infer T extends MemberTask }
-      ? FlowJob<T>
-      : Sets[Name] extends MemberTask
-        ? FlowJob<Sets[Name]>
-        : never
-}
-
-/** The options of a job of a flow that waits for others of it. */
-export type FlowJoinOptions<Sets extends JoinSets, QueueName extends string = string> = Omit<
-  JoinEnqueueOptions<Sets, QueueName>,
-  'after' | 'sealWithin' | 'within'
-> & { readonly after: FlowAfter<Sets> } & Pick<JoinEnqueueOptions<Sets>, 'within'>
-
-type FlowOptions<QueueName extends string> = Omit<EnqueueOptions<QueueName>, 'ifWaiting' | 'atMost'>
-
-/** The arguments of `f.job` after the task. */
-type FlowArguments<T extends AnyPlainTask, QueueName extends string> =
-  WaitsOf<T> extends 'joins'
-    ? [input: TaskInput<T>, options: FlowJoinOptions<SetsOf<T>, QueueName>]
-    : undefined extends TaskInput<T>
-      ? [input?: TaskInput<T>, options?: FlowOptions<QueueName>]
-      : [input: TaskInput<T>, options?: FlowOptions<QueueName>]
-
-/** Builds a flow. A job must be there before another one can wait for it, so none can wait for itself. */
-export interface Flow<QueueName extends string = string> {
-  /** Adds a job. For a task with `joins`, `after` names the jobs of this flow that it waits for. */
-  job<T extends AnyPlainTask>(task: T, ...args: FlowArguments<T, QueueName>): FlowJob<T>
-  /** Adds jobs of one task, for a set of many. */
-  jobs<T extends AnyPlainTask>(
-    task: T,
-    inputs: Iterable<TaskInput<T>>,
-    options?: Omit<FlowOptions<QueueName>, 'id'>,
-  ): FlowJobs<T>
-}
-
-/** What a flow resolves to: what its function returned, with handles in the place of jobs; all handles if nothing. */
-export type FlowHandles<Returned> =
-  Returned extends FlowJob<infer T>
-    ? HandleOf<T>
-    : Returned extends FlowJobs<infer T>
-      ? HandleOf<T>[]
-      : Returned extends object
-        ? { -readonly [Key in keyof Returned]: FlowHandles<Returned[Key]> }
-        : Returned extends void
-          ? JobHandle[]
-          : Returned
 
 export class FlowEnqueue {
   readonly #parts: GraphParts
@@ -114,19 +41,14 @@ export class FlowEnqueue {
   }
 
   /** Calls `build`, and enqueues the jobs of the flow. Throws the errors of an enqueue; nothing was stored then. */
-  async enqueue<Returned>(build: (flow: Flow) => Returned): Promise<FlowHandles<Returned>> {
-    if (typeof build !== 'function')
-      throw new InvalidArgumentError(`mill.flow() expects a function that adds jobs; got ${describe(build)}.`)
+  async enqueue<Returned>(build: (flow: Flow) => Returned, call?: FlowCall): Promise<FlowHandles<Returned>> {
+    const { flow, returned } = builtFlow(build, call === undefined ? 'mill.flow()' : 'ctx.flow()')
     await this.#parts.sender.refuseWithoutJoins()
     const rules = await this.#parts.rules()
-    const flow = new JobFlow(rules)
-    const returned = build(flow)
-    if (returned instanceof Promise)
-      throw new InvalidArgumentError(
-        'the function of mill.flow() must not be async: it only adds jobs. Await what it needs before the call.',
-      )
-    const jobs = flow.graph()
+    const named = call?.named(flow.content)
+    const jobs = flow.graph(rules.newId, named && { name: named.name, origin: call!.origin })
     const handles = await this.#graphs.drafted(jobs, rules, async (drafts, again) => {
+      if (named?.isDone) return 'duplicate'
       const bytes = drafts.reduce((sum, draft) => sum + draft.bytes, 0)
       if (bytes > mostGraphBytes)
         throw new InvalidJobError(
@@ -142,6 +64,7 @@ export class FlowEnqueue {
       // Its producer died before all of it was stored: it goes on.
       return isLeftOpen ? this.#graphs.sent(theirs, rules) : outcome
     })
+    if (named !== undefined) call!.enqueued(named.name, handles)
     return flow.handles(returned, new Map(jobs.map(({ item }, i) => [item.graph.id, handles[i]!])))
   }
 
@@ -163,27 +86,53 @@ export class FlowEnqueue {
   }
 }
 
-/** A job of a flow and those who wait for it. */
+/** The flow that `build` has built, and what that returned. Throws `InvalidArgumentError` and `InvalidJobError`. */
+export function builtFlow<Returned>(
+  build: (flow: Flow) => Returned,
+  call: string,
+): { readonly flow: JobFlow; readonly returned: Returned } {
+  if (typeof build !== 'function')
+    throw new InvalidArgumentError(`${call} expects a function that adds jobs; got ${describe(build)}.`)
+  const flow = new JobFlow()
+  const returned = build(flow)
+  if (returned instanceof Promise)
+    throw new InvalidArgumentError(
+      `the function of ${call} must not be async: it only adds jobs. Await what it needs before the call.`,
+    )
+  return { flow, returned }
+}
+
+/** A job of a flow and those for which it waits. */
 interface Node {
-  readonly item: GraphJob['item']
-  readonly join?: NewJoin
-  readonly memberOf: MemberOf[]
-  readonly isIdOurs: boolean
+  readonly place: number
+  readonly task: AnyTask
+  readonly input: unknown
+  readonly options: EnqueueItem['options']
+  /** As they were given. */
+  readonly asked: object
+  /** Its jobs, if it was added with others, and its number among them. */
+  readonly among: { readonly jobs: ManyNodes; readonly number: number } | undefined
+  readonly waits: Waits | undefined
+  /** How many wait for it. */
+  waitedFor: number
+}
+
+/** Jobs that were added together. Their ids begin alike, by the place of the first. */
+interface ManyNodes {
+  readonly place: number
+}
+
+interface Waits extends Pick<NewJoin, 'withinMs' | 'sealWithinMs' | 'cancelsRest'> {
+  readonly sets: readonly { readonly set: MemberSet; readonly members: readonly Node[]; readonly jobs?: ManyNodes }[]
 }
 
 class JobFlow implements Flow {
   /** The ids that it makes begin with this. What follows is the same if the flow is built again. */
-  readonly #life: string
-  #made = 0
+  #life = ''
   readonly #nodes = new Map<object, Node>()
-
-  constructor({ newId }: DraftEnvironment) {
-    this.#life = `${newId()}-`
-  }
-
-  #newId(): string {
-    return `${this.#life}${this.#made++}`
-  }
+  readonly #many = new Map<FlowJobs, ManyNodes>()
+  /** By the ids that the last `graph()` has given. */
+  #ids = new Map<object, string>()
 
   /** The id that this one has in a flow of another life. */
   renamed(id: string, life: string): string {
@@ -197,11 +146,11 @@ class JobFlow implements Flow {
     return stored.endsWith(`-${rest}`) ? stored.slice(0, -rest.length) : undefined
   }
 
-  job<T extends AnyPlainTask>(task: T, ...[input, options]: FlowArguments<T, string>): FlowJob<T> {
+  job<T extends MemberTask>(task: T, ...[input, options]: FlowArguments<T, string>): FlowJob<T> {
     return this.#add(task, 'f.job()', input, options ?? {}, undefined)
   }
 
-  jobs<T extends AnyPlainTask>(task: T, inputs: Iterable<TaskInput<T>>, options: object = {}): FlowJobs<T> {
+  jobs<T extends MemberTask>(task: T, inputs: Iterable<TaskInput<T>>, options: object = {}): FlowJobs<T> {
     refuseOrdered(task, 'f.jobs()')
     if (task.joins !== undefined)
       throw wrong(
@@ -211,21 +160,18 @@ class JobFlow implements Flow {
     if (typeof inputs !== 'object' || inputs === null || !(Symbol.iterator in inputs))
       throw wrong(task, `f.jobs() expects a list or an iterable of inputs; got ${describe(inputs)}.`)
     if ('id' in options) throw wrong(task, 'f.jobs() takes no id, as it adds many jobs. Add each by f.job().')
-    const ids = this.#newId()
+    const many: ManyNodes = { place: this.#nodes.size }
     const jobs: FlowJob<T>[] = []
-    for (const input of inputs) jobs.push(this.#add(task, 'f.jobs()', input, options, `${ids}.${jobs.length}`))
-    return new FlowJobs(task, ids, jobs)
+    for (const input of inputs)
+      jobs.push(this.#add<T>(task, 'f.jobs()', input, options, { jobs: many, number: jobs.length }))
+    const added = new FlowJobs<T>(task, jobs)
+    this.#many.set(added, many)
+    return added
   }
 
-  #add<T extends AnyPlainTask>(
-    task: T,
-    call: string,
-    input: unknown,
-    given: object,
-    madeId: string | undefined,
-  ): FlowJob<T> {
+  #add<T extends MemberTask>(task: T, call: string, input: unknown, asked: object, among: Node['among']): FlowJob<T> {
     refuseOrdered(task, call)
-    const { after, within, sealWithin, ...options } = given as EnqueueItem['options'] & { readonly after?: unknown }
+    const { after, within, sealWithin, ...options } = asked as EnqueueItem['options'] & { readonly after?: unknown }
     if (sealWithin !== undefined) throw wrong(task, 'sealWithin is for mill.enqueue(): a flow is stored in one step.')
     if (task.joins === undefined && (after !== undefined || within !== undefined))
       throw wrong(task, '`after` and `within` are for a task with `joins`, which say what its jobs wait for.')
@@ -233,53 +179,45 @@ class JobFlow implements Flow {
       throw new InvalidJobError(
         `a flow has at most ${mostInGraph} jobs. For more, enqueue a join by mill.enqueue(), whose \`after\` takes any number of inputs.`,
       )
-    const ownId = typeof options.id === 'string' ? options.id : undefined
-    const id = ownId ?? madeId ?? this.#newId()
-    const queue = options.queue ?? task.queue
-    const as = `job ${this.#nodes.size} of the flow`
-    const item = { task: task as AnyTask, input, options, child: id, graph: { id, queue, as } }
-    const node = { item, memberOf: [], isIdOurs: ownId === undefined }
-    const job = new FlowJob(task, id)
-    this.#nodes.set(
-      job,
-      task.joins === undefined ? node : { ...node, join: this.#joinOf(task, item, after, { within }) },
-    )
+    const place = this.#nodes.size
+    const waits = task.joins === undefined ? undefined : this.#waitsOf(task, options, after, { within })
+    const job = new FlowJob<T>(task)
+    this.#nodes.set(job, { place, task: task as AnyTask, input, options, asked, among, waits, waitedFor: 0 })
     return job
   }
 
-  /** The join, to which its members report from now on. */
-  #joinOf(
+  /** The jobs for which a new one waits. */
+  #waitsOf(
     task: AnyPlainTask,
-    item: GraphJob['item'],
+    options: EnqueueItem['options'],
     after: unknown,
     bounds: Pick<EnqueueItem['options'], 'within'>,
-  ): NewJoin {
+  ): Waits {
     const joins = task.joins!
     if (after === undefined) throw waitsForOthers(task, joins)
-    refuseReplacing(task, item.options)
+    refuseReplacing(task, options)
     if (typeof after !== 'object' || after === null)
       throw wrong(task, `after must be an object; got ${describe(after)}.`)
     refuseOtherSets(task, joins, after)
-    const places: [Node, MemberOf][] = []
-    const sets = [...joins.values()].map((set) => {
-      const given = (after as Record<string, unknown>)[set.name]
-      const { ids, members } = this.#membersOf(task, set, given)
-      const { name, isMany, onDead, keepResults: keepsResults } = set
-      const queue = members[0]?.item.graph.queue ?? set.task.queue
-      for (const [number, member] of members.entries())
-        places.push([member, { join: item.graph, set: name, number, onDead, keepsResults }])
-      return { name, queue, ids, isMany, onDead, keepsResults, size: members.length }
-    })
-    for (const [member, { join, ...place }] of places) {
-      if (member.memberOf.length === mostJoinsOfOne)
-        throw wrong(member.item.task, `${member.item.graph.as} is waited for by more than ${mostJoinsOfOne} jobs.`)
-      member.memberOf.push({ join: { queue: join.queue, id: join.id }, ...place })
-    }
+    const sets = [...joins.values()].map((set) => ({
+      set,
+      ...this.#membersOf(task, set, (after as Record<string, unknown>)[set.name]),
+    }))
+    for (const { members } of sets)
+      for (const member of members) {
+        if (member.waitedFor === mostJoinsOfOne)
+          throw wrong(member.task, `${nameOf(member)} is waited for by more than ${mostJoinsOfOne} jobs.`)
+        member.waitedFor += 1
+      }
     const cancelsRest = [...joins.values()].some(({ cancelRest }) => cancelRest)
     return { sets, ...waitBounds(task, bounds), ...(cancelsRest && { cancelsRest }) }
   }
 
-  #membersOf(task: AnyPlainTask, set: MemberSet, given: unknown): { readonly ids: string; readonly members: Node[] } {
+  #membersOf(
+    task: AnyPlainTask,
+    set: MemberSet,
+    given: unknown,
+  ): { readonly members: readonly Node[]; readonly jobs?: ManyNodes } {
     const where = `after.${set.name}`
     const form = set.isMany ? 'what f.jobs() gave' : 'what f.job() gave'
     const isForm = set.isMany ? given instanceof FlowJobs : given instanceof FlowJob
@@ -287,33 +225,62 @@ class JobFlow implements Flow {
     const { task: theirs } = given as FlowJob | FlowJobs
     if (theirs !== set.task)
       throw wrong(task, `${where} must be of task '${set.task.name}'; got a job of task '${theirs.name}'.`)
-    const jobs = given instanceof FlowJobs ? given.jobs : [given as FlowJob]
-    const members = jobs.map((job) => {
-      const node = this.#nodes.get(job)
-      if (node === undefined) throw wrong(task, `${where} is of another flow: add it to this one.`)
-      return node
-    })
-    return { ids: given instanceof FlowJobs ? given.ids : (given as FlowJob).id, members }
+    const many = given instanceof FlowJobs ? this.#many.get(given) : undefined
+    const members = (given instanceof FlowJobs ? given.jobs : [given as FlowJob]).map((job) => this.#nodes.get(job))
+    if (members.includes(undefined) || (set.isMany && many === undefined))
+      throw wrong(task, `${where} is of another flow: add it to this one.`)
+    return { members: members as Node[], ...(many && { jobs: many }) }
+  }
+
+  /** The jobs, in the order in which they were added. */
+  get content(): FlowContent[] {
+    return [...this.#nodes.values()].map(({ task, input, options }) => ({ task, input, id: ownIdOf(options) }))
   }
 
   /**
-   * Joins first, those that wait for other joins before these; then the rest in its order. The first one names the flow:
-   * if the user gave a join its id, that is known again.
+   * The jobs with their ids: joins first, those that wait for other joins before these; then the rest in its order. The
+   * first one names the flow: if the user gave a join its id, that is known again. `newId`: for a flow that is enqueued
+   * once. `call`: a handler enqueues it, and the name of its call is the id of the first, whatever else the flow has.
    */
-  graph(): GraphJob[] {
+  graph(newId: () => string, call?: { readonly name: string; readonly origin: JobOrigin }): GraphJob[] {
     const nodes = [...this.#nodes.values()]
-    const joins = nodes.filter(({ join }) => join !== undefined).reverse()
+    const joins = nodes.filter(({ waits }) => waits !== undefined).reverse()
     if (joins.length === 0)
       throw new InvalidJobError(
         'a flow needs a job that waits for others: one of a task with `joins`. Enqueue jobs that do not by mill.enqueueMany().',
       )
-    const first = joins.find(({ isIdOurs }) => !isIdOurs) ?? joins[0]!
-    return [first, ...joins.filter((one) => one !== first), ...nodes.filter(({ join }) => join === undefined)]
+    this.#life = `${call?.name ?? newId()}-`
+    const isNamed = ({ options }: Node) => ownIdOf(options) !== undefined
+    const first = joins.find((one) => isNamed(one) === (call === undefined)) ?? joins[0]!
+    const idsOfMany = new Map([...this.#many.values()].map((many) => [many, `${this.#life}${many.place}`]))
+    const madeId = ({ place, among }: Node) =>
+      among === undefined
+        ? `${this.#life}${place}`
+        : memberId({ ids: idsOfMany.get(among.jobs)!, isMany: true }, among.number)
+    const ids = new Map(
+      nodes.map((node) => [node, ownIdOf(node.options) ?? (call && node === first ? call.name : madeId(node))]),
+    )
+    this.#ids = new Map([...this.#nodes].map(([job, node]) => [job, ids.get(node)!]))
+    const places = new Map(nodes.map((node): [Node, MemberOf[]] => [node, []]))
+    const made = new Map(
+      nodes.map((node): [Node, GraphJob] => {
+        const { task, input, options, asked, waits } = node
+        const id = ids.get(node)!
+        const graph = { id, queue: queueOf(node), as: nameOf(node) }
+        const join = waits && joinOf(node, waits, (member) => ids.get(member)!, idsOfMany, places)
+        // A handler may run again: the first is remembered.
+        const isIdOurs = !isNamed(node) && (call === undefined || node !== first)
+        const item = { task, input, options, child: id, graph, ...(call && { origin: call.origin, asked }) }
+        return [node, { item, ...(join && { join }), memberOf: places.get(node)!, isIdOurs }]
+      }),
+    )
+    const order = [first, ...joins.filter((one) => one !== first), ...nodes.filter(({ waits }) => waits === undefined)]
+    return order.map((node) => made.get(node)!)
   }
 
   handles<Returned>(returned: Returned, handles: ReadonlyMap<string, JobHandle>): FlowHandles<Returned> {
     const found = (value: unknown): unknown => {
-      if (value instanceof FlowJob) return handles.get(value.id)
+      if (value instanceof FlowJob) return handles.get(this.#ids.get(value) ?? '')
       if (value instanceof FlowJobs) return value.jobs.map(found)
       if (Array.isArray(value)) return value.map(found)
       if (typeof value !== 'object' || value === null) return value
@@ -321,6 +288,40 @@ class JobFlow implements Flow {
     }
     const all = [...this.#nodes.keys()]
     return (returned === undefined ? all.map(found) : found(returned)) as FlowHandles<Returned>
+  }
+}
+
+function ownIdOf({ id }: EnqueueItem['options']): string | undefined {
+  return typeof id === 'string' ? id : undefined
+}
+
+function nameOf({ place }: Node): string {
+  return `job ${place} of the flow`
+}
+
+function queueOf({ task, options }: Node): string {
+  return options.queue ?? task.queue
+}
+
+/** The join, to which its members report: `places` is given their places. */
+function joinOf(
+  join: Node,
+  { sets, ...bounds }: Waits,
+  idOf: (node: Node) => string,
+  idsOfMany: ReadonlyMap<ManyNodes, string>,
+  places: ReadonlyMap<Node, MemberOf[]>,
+): NewJoin {
+  const home = { queue: queueOf(join), id: idOf(join) }
+  return {
+    sets: sets.map(({ set, members, jobs }): NewSet => {
+      const { name, isMany, onDead, keepResults: keepsResults } = set
+      for (const [number, member] of members.entries())
+        places.get(member)!.push({ join: home, set: name, number, onDead, keepsResults })
+      const ids = jobs === undefined ? idOf(members[0]!) : idsOfMany.get(jobs)!
+      const queue = members[0] === undefined ? set.task.queue : queueOf(members[0])
+      return { name, queue, ids, isMany, onDead, keepsResults, size: members.length }
+    }),
+    ...bounds,
   }
 }
 

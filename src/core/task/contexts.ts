@@ -11,6 +11,7 @@ import type {
   HandlesOf,
   JobsOf,
 } from './enqueue-options.js'
+import type { Flow, FlowHandles } from './flow.js'
 import type { Joined, JoinSets } from './join-sets.js'
 import type { HoldOptions, HoldTime } from './outcome.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
@@ -43,6 +44,17 @@ export interface JobContext {
   enqueueMany<const Tasks extends readonly DefinedTask[]>(
     jobs: JobsOf<Tasks, string, ChildOptions>,
   ): Promise<HandlesOf<Tasks>>
+  /**
+   * Enqueues a graph of jobs as children of this one, like `mill.flow()`. A later attempt that builds the same graph
+   * enqueues nothing; with a `key`, none that has the key does.
+   *
+   * @example
+   * await ctx.flow((f) => {
+   *   const page = f.job(crawl, { url: 'https://example.com' })
+   *   for (const month of ['2026-10', '2026-11']) f.job(report, { month }, { after: { page } })
+   * })
+   */
+  flow<Returned>(build: (flow: Flow) => Returned, options?: ChildOptions): Promise<FlowHandles<Returned>>
   /**
    * Reports the progress: `fraction` 0 … 1 and an optional note of at most 1,000 characters. A number from 2 on counts
    * as a percentage, as in other queues; other values out of range are clamped. The next beat sends it, at most one a
@@ -126,6 +138,8 @@ export interface BatchContext extends Pick<JobContext, 'slot' | 'progress' | 'ho
   enqueueMany<const Tasks extends readonly DefinedTask[]>(
     jobs: JobsOf<Tasks, string, BatchChildOptions>,
   ): Promise<HandlesOf<Tasks>>
+  /** Enqueues a graph of jobs as children, like `ctx.flow()` of other tasks. `parent` as for `enqueue()`. */
+  flow<Returned>(build: (flow: Flow) => Returned, options?: BatchChildOptions): Promise<FlowHandles<Returned>>
 }
 
 /** One job of a batch. */
@@ -183,6 +197,8 @@ export interface OrderedContext extends Pick<JobContext, 'slot' | 'progress' | '
   enqueueMany<const Tasks extends readonly DefinedTask[]>(
     jobs: JobsOf<Tasks, string, BatchChildOptions>,
   ): Promise<HandlesOf<Tasks>>
+  /** Enqueues a graph of jobs as children, like `ctx.flow()` of other tasks. `parent` as for `enqueue()`. */
+  flow<Returned>(build: (flow: Flow) => Returned, options?: BatchChildOptions): Promise<FlowHandles<Returned>>
   /**
    * Fails this id only: it is retried, the others are not. A second call for an id replaces its error. A number is
    * converted to text. Throws `InvalidArgumentError` for an id that is not in this batch, for an outcome such as

@@ -5,12 +5,13 @@
  */
 
 import { hasCode, InvalidArgumentError } from '../../core/errors.js'
-import type { JobMeta, Progress, RunningJob } from '../../core/job/job.js'
+import type { JobHandle, JobMeta, Progress, RunningJob } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import { originIn, ownMeta } from '../../core/job/job-origin.js'
 import { describe } from '../../core/messages/describe.js'
 import type { BatchContext, OrderedContext, OrderedJob } from '../../core/task/contexts.js'
 import type { BatchChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
+import type { Flow, FlowHandles } from '../../core/task/flow.js'
 import { type EnqueueItem, itemsOf, type ManyArguments } from '../../core/task/middleware.js'
 import type { AnyOrderedTask } from '../../core/task/ordered-task.js'
 import { outcomeOf } from '../../core/task/outcome.js'
@@ -38,7 +39,7 @@ export abstract class ManyExecution extends Execution {
   readonly #client: ChildClient | undefined
 
   static {
-    bindMethods(ManyExecution.prototype, ['enqueue', 'enqueueMany', 'fail'])
+    bindMethods(ManyExecution.prototype, ['enqueue', 'enqueueMany', 'flow', 'fail'])
   }
 
   constructor(claims: readonly DecodedClaim[], client?: ChildClient) {
@@ -88,16 +89,35 @@ export abstract class ManyExecution extends Execution {
     return jobs as never
   }
 
+  async flow<Returned>(
+    build: (flow: Flow) => Returned,
+    { key, parent }: BatchChildOptions = {},
+  ): Promise<FlowHandles<Returned>> {
+    this.refuseOver('ctx.flow()')
+    const done = (_: string, jobs: readonly JobHandle[]) => {
+      for (const job of jobs) refuseWait(this, this.leased[0]!.claim, job)
+    }
+    return this.#client!.flow(
+      build,
+      this.#callsOf(parent, 'flow').flow(key, () => false, done),
+    )
+  }
+
   #child(task: unknown, input: unknown, options: object | undefined): EnqueueItem {
     const asked = (options ?? {}) as BatchChildOptions
     const { parent, ...own } = asked
+    return { ...this.#callsOf(parent, 'enqueue').item(task, input, own), asked }
+  }
+
+  /** The calls of the job of the batch that enqueues. */
+  #callsOf(parent: BatchChildOptions['parent'], verb: string): ChildCalls {
     if (parent === undefined && this.mostJobs > 1)
       throw new InvalidArgumentError(
-        'ctx.enqueue() needs `parent` in a batch, which names the job that enqueues as ctx.fail() does. A later run of that job then enqueues nothing twice.',
+        `ctx.${verb}() needs \`parent\` in a batch, which names the job that enqueues as ctx.fail() does. A later run of that job then enqueues nothing twice.`,
       )
-    const job = parent === undefined ? this.given[0]! : this.namedBy(parent, 'enqueue')
+    const job = parent === undefined ? this.given[0]! : this.namedBy(parent, verb)
     job.children ??= new ChildCalls(job.claim, job.metas[0]!, this.#client!.encode)
-    return { ...job.children.item(task, input, own), asked }
+    return job.children
   }
 
   fail(name: string | number, error: unknown): void {

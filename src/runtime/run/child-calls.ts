@@ -9,6 +9,7 @@ import type { JobHandle, JobMeta } from '../../core/job/job.js'
 import { type JobOrigin, lifeIn } from '../../core/job/job-origin.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
 import type { AnyEnqueueOptions, ChildOptions } from '../../core/task/enqueue-options.js'
+import type { Flow, FlowCall, FlowContent, FlowHandles } from '../../core/task/flow.js'
 import type { Joined, JoinSets, MemberSet } from '../../core/task/join-sets.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { Payload } from '../../core/values/codec.js'
@@ -21,6 +22,7 @@ export interface ChildClient {
   encode(value: unknown): Payload
   enqueueItem(item: EnqueueItem): Promise<JobHandle>
   enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]>
+  flow<Returned>(build: (flow: Flow) => Returned, call: FlowCall): Promise<FlowHandles<Returned>>
   /** What became of the members of a join. Throws the errors of `joinedMembers`. */
   joined(join: Claim, sets: ReadonlyMap<string, MemberSet>): Promise<Joined<JoinSets>>
 }
@@ -54,10 +56,39 @@ export class ChildCalls {
     return { task, input, options: own, origin: this.#origin, child, asked }
   }
 
+  /**
+   * One call of `ctx.flow()`. `isDone`: whether the call of this name was made before; `done`: it was made, with these jobs.
+   * Throws `InvalidJobError` for an invalid key.
+   */
+  flow(
+    key: unknown,
+    isDone: (name: string) => boolean,
+    done: (name: string, jobs: readonly JobHandle[]) => void,
+  ): FlowCall {
+    const ofKey = key === undefined ? undefined : this.#name(['flow', 'key', keyText(key, 'a flow')])
+    return {
+      origin: this.#origin,
+      named: (jobs) => {
+        const name = ofKey ?? this.#counted(this.#name(['flow', ...this.#payloads()], this.#contentOf(jobs)))
+        return { name, isDone: isDone(name) }
+      },
+      enqueued: done,
+    }
+  }
+
+  /** All jobs of a flow: one with other jobs is another. */
+  #contentOf(jobs: readonly FlowContent[]): string {
+    const hash = createHash('sha256')
+    for (const { task, input, id } of jobs) {
+      const content = this.#encoded(input)
+      hash.update(`${JSON.stringify([task.name, id ?? null, content.length])}`).update(content)
+    }
+    return hash.digest('hex')
+  }
+
   /** Two calls with the same key are one. */
   #keyed(task: AnyTask, key: unknown, options: AnyEnqueueOptions): string {
-    const text = orderedIdOf(key)
-    if (text === undefined) throw new InvalidJobError(`job of task '${task.name}': key ${idMistake(key, true)}`)
+    const text = keyText(key, `job of task '${task.name}'`)
     if (task.kind === 'plain' && options.id !== undefined)
       throw new InvalidJobError(`job of task '${task.name}': give id or key, not both: a key makes the id.`)
     return this.#name([task.name, 'key', text])
@@ -68,7 +99,11 @@ export class ChildCalls {
    * is mistaken for another, and none is lost.
    */
   #numbered(task: AnyTask, input: unknown): string {
-    const name = this.#name([task.name, 'input', ...this.#payloads()], this.#encoded(input))
+    return this.#counted(this.#name([task.name, 'input', ...this.#payloads()], this.#encoded(input)))
+  }
+
+  /** The name, with the number of the call among those of this name. */
+  #counted(name: string): string {
     const before = this.#given.get(name) ?? 0
     this.#given.set(name, before + 1)
     return before === 0 ? name : this.#name([name, before])
@@ -101,6 +136,13 @@ export class ChildCalls {
     const head = JSON.stringify([queue, id, createdAt, this.#life, ...call])
     return digestId(createHash('sha256').update(head).update(content).digest())
   }
+}
+
+/** Throws `InvalidJobError`, which names `what`. */
+function keyText(key: unknown, what: string): string {
+  const text = orderedIdOf(key)
+  if (text === undefined) throw new InvalidJobError(`${what}: key ${idMistake(key, true)}`)
+  return text
 }
 
 /** The name of a call that enqueues all of these. */

@@ -14,6 +14,7 @@ import type { Span } from '../../core/queue/throttle.js'
 import { type AnyTask, isNameOf } from '../../core/task/any-task.js'
 import type { JobContext } from '../../core/task/contexts.js'
 import type { ChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
+import type { Flow, FlowHandles } from '../../core/task/flow.js'
 import type { Joined, JoinSets, MemberSet } from '../../core/task/join-sets.js'
 import { itemsOf, type ManyArguments, type TaskRun } from '../../core/task/middleware.js'
 import { type HoldOptions, type HoldTime, holdTimeMs } from '../../core/task/outcome.js'
@@ -195,7 +196,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   #job: RunningJob | undefined
 
   static {
-    bindMethods(JobExecution.prototype, ['enqueue', 'enqueueMany', 'progress', 'log', 'checkpoint'])
+    bindMethods(JobExecution.prototype, ['enqueue', 'enqueueMany', 'flow', 'progress', 'log', 'checkpoint'])
   }
 
   /** `meta`: as stored. `client`: enqueues for its handler; absent if no handler runs in this process. */
@@ -261,6 +262,16 @@ export class JobExecution extends Execution implements JobContext, Noting {
     this.#notes.done(this, call)
     for (const job of jobs) refuseWait(this, this.claim, job)
     return jobs as never
+  }
+
+  async flow<Returned>(build: (flow: Flow) => Returned, { key }: ChildOptions = {}): Promise<FlowHandles<Returned>> {
+    this.refuseOver('ctx.flow()')
+    const isDone = (name: string) => this.#notes.isDone(this, name)
+    const done = (name: string, jobs: readonly JobHandle[]) => {
+      this.#notes.done(this, name)
+      for (const job of jobs) refuseWait(this, this.claim, job)
+    }
+    return this.#client!.flow(build, this.#calls.flow(key, isDone, done))
   }
 
   get #calls(): ChildCalls {

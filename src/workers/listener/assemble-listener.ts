@@ -9,6 +9,7 @@ import type { AnySingleTask } from '../../core/task/task.js'
 import type { ProcessIdentity } from '../../runtime/process/process-identity.js'
 import { VitalSigns } from '../../runtime/process/vital-signs.js'
 import { Repeating } from '../../runtime/repeating.js'
+import type { ChildClient } from '../../runtime/run/child-calls.js'
 import { ClaimDecoder } from '../../runtime/run/claim-decoder.js'
 import { JobUpdates } from '../../runtime/run/job-updates.js'
 import { type SettlementRules, Settler, settlementRules } from '../../runtime/run/settlement.js'
@@ -31,6 +32,8 @@ export interface ListenerParts extends Surroundings {
   /** The tasks and queues of its mill. */
   readonly registry: Registry
   readonly namespace: string
+  /** Reads what became of the members of joins. */
+  readonly children: Pick<ChildClient, 'joined'>
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
   /** Called once it is closed. */

@@ -1,12 +1,16 @@
 /** A listener's claim: the job as its caller holds it, and the methods that report on it until it is settled. */
 
-import { hasCode, InvalidArgumentError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
+import { hasCode, InvalidArgumentError, InvalidJobError, JobCancelledError, LeaseLostError } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { JobMeta, RunningJob } from '../../core/job/job.js'
 import type { FieldWriter } from '../../core/job/job-fields.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Random } from '../../core/platform/clock.js'
+import { type AnyTask, isNameOf, refuseNoTask } from '../../core/task/any-task.js'
+import type { SetsOf } from '../../core/task/enqueue-options.js'
+import type { Joined, JoinSets, MemberSet } from '../../core/task/join-sets.js'
 import type { HoldOptions, HoldTime } from '../../core/task/outcome.js'
+import type { DefinedTask } from '../../core/task/task-definition.js'
 import { callForms, callOptions, refuseMore } from '../../core/values/call-check.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { onceThere } from '../../runtime/outage.js'
@@ -56,6 +60,13 @@ export interface ListenerClaim<Input = unknown> {
   readonly fence: number
   /** The last value stored by `checkpoint`; undefined if there is none. Throws `CodecError` if it cannot be decoded. */
   readonly lastCheckpoint: unknown
+  /**
+   * What became of the jobs that this one waited for, as the handler of its task finds it in `ctx.joined`. `task`: the
+   * definition, which names its sets. Rejects with `InvalidArgumentError` for another task or one without `joins`, with
+   * `InvalidJobError` if the job waited for nobody or for other sets, and with `CodecError` for a result that this
+   * process cannot read. Nothing is settled then.
+   */
+  joined<T extends DefinedTask>(task: T): Promise<Joined<SetsOf<T>>>
   /** Text for `listener.attach()` in another process. It is no secret: letters, digits, `-`, `_` and `.`. */
   readonly token: string
   /**
@@ -104,6 +115,8 @@ interface HandParts {
   readonly random: Random
   /** Settles, however long the store takes. Throws for a result that cannot be kept. */
   readonly settle: (hand: ListenerHand, verdict: Verdict) => Promise<SettleAnswer>
+  /** What became of the members of its sets. */
+  readonly joined: (sets: ReadonlyMap<string, MemberSet>) => Promise<Joined<JoinSets>>
   /** It runs in another process: the death of this one is not its doing. */
   readonly movedOut: (hand: ListenerHand) => void
 }
@@ -208,6 +221,21 @@ export class ListenerHand implements ListenerClaim {
     return this.#sayOnce({})
   }
 
+  async joined<T extends DefinedTask>(given: T): Promise<Joined<SetsOf<T>>> {
+    refuseNoTask(given, 'claim.joined()')
+    const task: AnyTask = given
+    const { id, queue } = this.claim
+    if (!isNameOf(task, this.task))
+      throw new InvalidArgumentError(
+        `claim.joined() was given task '${task.name}', and job '${id}' in queue '${queue}' is of task '${this.task}'.`,
+      )
+    if (task.joins === undefined)
+      throw new InvalidArgumentError(`claim.joined() was given task '${task.name}', which has no \`joins\`.`)
+    if (this.claim.isJoin !== true)
+      throw new InvalidJobError(`job '${id}' in queue '${queue}' was enqueued without jobs to wait for.`)
+    return (await this.#parts.joined(task.joins)) as Joined<SetsOf<T>>
+  }
+
   progress(fraction: number, note?: string): void {
     this.execution.progress(fraction, note)
   }
@@ -272,6 +300,6 @@ export class ListenerHand implements ListenerClaim {
 }
 
 refuseMore('claim.', ListenerHand.prototype, {
-  promised: { started: 1, extend: 0, checkpoint: 1, complete: 1, fail: 1, release: 1 },
+  promised: { joined: 1, started: 1, extend: 0, checkpoint: 1, complete: 1, fail: 1, release: 1 },
   direct: { progress: 2, log: 1, hold: 2 },
 })

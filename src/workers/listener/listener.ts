@@ -209,11 +209,12 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   }
 
   #hold(execution: JobExecution, opened: ListenerAssembly, sentAt: number, letGo: () => void): ListenerHand {
-    const { queue, namespace, events, random, clock } = this.#parts
+    const { queue, namespace, events, random, clock, children } = this.#parts
     const hand = new ListenerHand(execution, tokenOf(namespace, execution.claim), {
       ...{ store: opened.store, leaseMs: queue.leaseMs, events, random },
       settle: (one, verdict) => this.#settleHand(one, verdict, opened),
       movedOut: () => letGo(),
+      joined: (sets) => children.joined(execution.claim, sets),
     })
     this.#hands.set(execution, { hand, letGo })
     execution.begunAt = clock.mono()
