@@ -42,6 +42,13 @@ const known = new Set([...exportedNames(), ...commandNames(await createProgram()
 const absent: Readonly<Record<string, readonly string[]>> = {
   'bullmq: job.updateData()': ['JobContext.updateInput', 'JobHandle.updateInput', 'JobActions.update'],
   'bullmq: job.changeDelay(), job.changePriority()': ['JobHandle.changeDelay', 'JobHandle.changePriority'],
+  'bullmq: continueParentOnFailure': ['SetOptions.onFirstDead', 'SetOptions.continueOnDead'],
+  'bullmq: a parent that adds children while it runs, moveToWaitingChildren()': [
+    'JobContext.waitFor',
+    'JobContext.join',
+  ],
+  'sidekiq: on(:complete, …): all have run once, some may retry': ['SetOptions.onComplete', 'Task.onMembersRun'],
+  'sidekiq: a job that adds jobs to its batch': ['JobContext.addMember', 'JobHandle.addMembers'],
   'blueque: queue.enqueue_due_tasks()': ['QueueAdmin.promote', 'QueueAdmin.enqueueDue'],
   'blueque: listener.claim_orphan()': ['QueueListener.claimOrphan', 'QueueListener.orphans'],
   'blueque: reclaimed_node': ['JobRecord.reclaimedNode', 'JobRecord.reclaimedHost'],

@@ -1,7 +1,7 @@
 /** The shapes of spans: names, kinds, attributes, parents, links and status, on each store. */
 
 import { trace } from '@opentelemetry/api'
-import { defineOrderedTask, defineTask, snooze } from 'millrace'
+import { defineOrderedTask, defineTask, many, snooze } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { scriptedTask } from '../scripted-task.js'
@@ -151,6 +151,28 @@ describe.each(tracedStores)('the spans on %s', { timeout: 60_000 }, (kind) => {
     })
     expect([shown(sent).parent, shown(settle).parent]).toEqual([idOf(process), idOf(process)])
     expect(shown(settle).attributes).toMatchObject({ 'messaging.batch.message_count': 3 })
+  })
+
+  it('for a join and the jobs that it waited for are children of the one enqueue that stored them', async () => {
+    const part = defineTask({ name: 'part', queue: 'parts', run: async (n: number) => n })
+    const whole = defineTask({
+      name: 'whole',
+      joins: { parts: many(part) },
+      run: async (_: object, ctx) => ctx.joined.parts.counts.completed,
+    })
+    const of = await SpanScene.on(kind, { tasks: [part, whole] })
+    await of.mill.worker().start()
+    const job = await of.mill.enqueue(whole, {}, { after: { parts: [1, 2, 3] } })
+    await job.result(settled)
+    const send = await of.span('send')
+    const [join, members] = [await of.span('process default'), await of.spans('process parts', 3)]
+
+    for (const span of [join, ...members]) expect(shown(span)).toMatchObject({ parent: idOf(send) })
+    expect(shown(join).links).toEqual([[job.id, idOf(send)]])
+    expect(members.map((span) => shown(span).links).sort()).toEqual(
+      [0, 1, 2].map((n) => [[`${job.id}.parts.${n}`, idOf(send)]]),
+    )
+    expect(new Set(of.all.map(traceOf)).size).toBe(1)
   })
 
   it("are stored next to the user's meta, and visible in the job and its record", async () => {
