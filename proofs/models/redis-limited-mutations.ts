@@ -259,8 +259,8 @@ export const redisLimitedMutations = mutationsIn(`
 - ARGV[hold + 3] == 'group' and j.group ~= '' and j.group or nil
 + ARGV[hold + 3] == 'group' and j.group or nil
 * a completion holds nothing
-- if kinds[i] == 'c' and not hold and
-+ if kinds[i] == 'c' and
+- local leaves = not hold and flags < HASGROUP
++ local leaves = flags < HASGROUP
 @ redis/claim/claim-plain-lua.js
 * a group is full without its suspect
 -   if group ~= '' then call('HINCRBY', RUNNING_BY_GROUP, group, 1) end

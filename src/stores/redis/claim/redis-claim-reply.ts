@@ -47,6 +47,9 @@ export function claimsIn(
   return claims
 }
 
+/** The flags of most joins and members. */
+const placed = recordFlags.plain + recordFlags.rememberMs
+
 /** The claim of a job that has no past and nothing else special. A class for the reason that `listOfOne` gives. */
 class FirstClaim implements Claim {
   readonly queue: string
@@ -59,6 +62,8 @@ class FirstClaim implements Claim {
   readonly fence: number
   readonly createdAt: number
   readonly runAt: number
+  declare isJoin?: true
+  declare isMember?: true
 
   constructor(
     queue: string,
@@ -85,10 +90,14 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
   const createdAt = createdAtIn(text, from, runAt)
   const flagsAt = flagsOf(text, from)
   const flags = text.charCodeAt(flagsAt)
-  if (flags === recordFlags.plain) {
-    // Both are decoded together: the UTF-8 form of a character never contains a NUL byte.
-    const [task, payload] = taskAndPayload(utf8(text.slice(flagsAt + 1, to)))
-    return new FirstClaim(queue, id, task, payload, fence, createdAt, runAt)
+  if (flags === recordFlags.plain || flags === placed) {
+    // All are decoded together: the UTF-8 form of a character never contains a NUL byte.
+    const [task, rest] = cutAtNul(utf8(text.slice(flagsAt + 1, to)))
+    if (flags === recordFlags.plain) return new FirstClaim(queue, id, task, rest, fence, createdAt, runAt)
+    const [remembered, payload] = cutAtNul(rest)
+    const claim = new FirstClaim(queue, id, task, payload, fence, createdAt, runAt)
+    const space = remembered.indexOf(' ')
+    return space < 0 ? claim : withPlaces(claim, remembered.slice(space + 1))
   }
   const taskEnd = text.indexOf('\0', flagsAt + 1)
   const { places, payload, priority, codec, group, meta } = new RecordContent(text, flags, taskEnd + 1, to)
@@ -110,15 +119,13 @@ function claimIn(queue: string, fence: number, id: string, text: string, from: n
   return places === undefined ? claim : withPlaces(claim, places)
 }
 
-function withPlaces(claim: Claim, places: string): Claim {
-  return {
-    ...claim,
-    ...(places.startsWith('w') ? { isJoin: true } : {}),
-    ...(places.includes('.') ? { isMember: true } : {}),
-  }
+function withPlaces(claim: Claim & { isJoin?: true; isMember?: true }, places: string): Claim {
+  if (places.startsWith('w')) claim.isJoin = true
+  if (places.includes('.')) claim.isMember = true
+  return claim
 }
 
-function taskAndPayload(text: string): [string, string] {
+function cutAtNul(text: string): [string, string] {
   const end = text.indexOf('\0')
   return [text.slice(0, end), text.slice(end + 1)]
 }

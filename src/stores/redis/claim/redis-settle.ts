@@ -131,22 +131,31 @@ async function answered<Item extends ClaimKey, Answer extends string>(
   return answers as Answer[]
 }
 
-/** Items in a row that complete under one fence and keep nothing, as most do, are sent together. */
+/** Items in a row that complete under one fence and leave nothing, as most do, or leave results to joins, are sent together. */
 function pushSettles(args: RedisArgument[], items: readonly SettleItem[]): void {
   for (let i = 0; i < items.length; ) {
     const { fence } = items[i]!
-    let end = i
-    while (end < items.length && items[end]!.fence === fence && isBare(items[end]!)) end += 1
+    const run = runOf(items[i]!)
+    let end = i + 1
+    while (run !== undefined && end < items.length && items[end]!.fence === fence && runOf(items[end]!) === run)
+      end += 1
     if (end - i < 2) pushSettle(args, items[i++]!)
     else {
-      args.push('', String(fence), String(end - i))
-      for (; i < end; i += 1) args.push(items[i]!.id)
+      args.push('', String(fence), String(run === 'bare' ? end - i : i - end))
+      for (; i < end; i += 1) {
+        args.push(items[i]!.id)
+        if (run === 'joined') args.push(resultBytes((items[i] as Completion).result!))
+      }
     }
   }
 }
 
-function isBare(item: SettleItem): boolean {
-  return item.kind === 'complete' && item.result === undefined && item.hold === undefined
+type Completion = Extract<SettleItem, { kind: 'complete' }>
+
+/** What the items of a run have in common; undefined: the item is in none. */
+function runOf(item: SettleItem): 'bare' | 'joined' | undefined {
+  if (item.kind !== 'complete' || item.hold !== undefined) return undefined
+  return item.result === undefined ? 'bare' : item.result.onlyForJoins ? 'joined' : undefined
 }
 
 function pushSettle(args: RedisArgument[], item: SettleItem): void {

@@ -4,6 +4,8 @@ import { resultDropped } from '../../contract/job-records.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { longestExpectMs, trimLimit } from '../../rules/bounds.js'
 import { refuse } from '../client/redis-script.js'
+import { memberEnds } from '../lua/joins-lua.js'
+import { flagsAt } from '../lua/record-lua.js'
 import { scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
@@ -26,11 +28,14 @@ local function read_items()
   while from <= #ARGV do
     local n = #kinds
     if ARGV[from] == '' then
-      local bytes, count = fence_bytes(ARGV[from + 1]), tonumber(ARGV[from + 2])
+      local bytes, count, kind, width = fence_bytes(ARGV[from + 1]), tonumber(ARGV[from + 2]), 'c', 1
+      if count < 0 then count, kind, width = -count, 'j', 2 end
       for i = 1, count do
-        items[n + i], ids[n + i], item_fences[n + i], kinds[n + i] = from, ARGV[from + 2 + i], bytes, 'c'
+        local at = from + 3 + (i - 1) * width
+        -- Its arguments are read from the third behind an item on.
+        items[n + i], ids[n + i], item_fences[n + i], kinds[n + i] = at - 2, ARGV[at], bytes, kind
       end
-      from = from + 3 + count
+      from = from + 3 + count * width
     else
       items[n + 1], ids[n + 1], item_fences[n + 1], kinds[n + 1] = from, ARGV[from], fence_bytes(ARGV[from + 1]), ARGV[from + 2]
       from = from + 3 + extras[ARGV[from + 2]]
@@ -161,6 +166,12 @@ const parts: Readonly<
       readonly atOnce: string
       /** Keys with an entry for each job that leaves. */
       readonly keys: readonly string[]
+      /** A branch for the item `i` if its job seems to be a member of a join and to leave nothing else. */
+      readonly member: string
+      /** Ends these, after all others. */
+      readonly endMembers: string
+      /** Writes what joins are to know, and says whether some are to be told. */
+      readonly flush: string
     }
   >
 > = {
@@ -185,6 +196,24 @@ local function drop_done() end
     condition: '',
     atOnce: '',
     keys: ['CLAIMS', 'JOBS'],
+    member: `
+      elseif leaves and leaves >= REMEMBERED and leaves < REMEMBERED + HASHISTORY and (kinds[i] == 'c' or kinds[i] == 'j') then
+        left[id] = true
+        numbers[#numbers + 1] = i
+        placed[#placed + 1] = id`,
+    endMembers: String.raw`
+  for n, rec in ipairs(placed[1] and call('HMGET', JOBS, unpack(placed)) or {}) do
+    local i, id, place, serial, number = numbers[n], placed[n], nil, nil, nil
+    if rec then place, serial, number = string.match(rec, '^0 ((%d+)%.(%d+))%z', find(rec, '\0', (${flagsAt('rec')}) + 1, true) + 1) end
+    if place then
+      member_ends().report_at(member_ends().fragment(serial), tonumber(number), place, 'c', kinds[i] == 'j' and ARGV[items[i] + 3] or nil)
+      leave_at_once(id, byte(claims[i], 14) - 64, item_fences[i])
+    else
+      answers[i] = settle(items[i], id, kinds[i]) or 'o'
+      all_ok = all_ok and answers[i] == 'o'
+    end
+  end`,
+    flush: 'member_ends().flush()',
   },
   // Results and runs are not kept.
   ordered: {
@@ -211,23 +240,28 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
     condition: ' and not follows[id]',
     atOnce: ' or follows[id]',
     keys: ['CLAIMS', 'JOBS', 'CLAIMED_PAYLOADS'],
+    member: '',
+    endMembers: '',
+    flush: 'false',
   },
 }
 
 /**
  * KEYS: those of one shard; for an ordered queue with `maxRunning` then those of all its shards.
  * ARGV: for several items in a row that complete under one fence and keep nothing: '', fence, their number, and the id
- * of each. For any other item id, fence, kind, and the arguments of the kind:
- * c complete · j complete, with a result for its joins in its stored form · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0), error,
- * reason, run, done · r release: ms, error, done · b bury: error, reason, run, done · x cancel: reason, run · h hold: queue or
- * group, ms; it stands before the end of the same claim, and is made with that. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the
- * handler began, host and pid, with NUL between them, or '' if it is not reported.
+ * of each; for several with results for their joins the negated number, and of each its id and its result in the stored
+ * form. For any other item id, fence, kind, and the arguments of the kind: c complete · j complete, with a result for its
+ * joins in its stored form · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0),
+ * error, reason, run, done · r release: ms, error, done · b bury: error, reason, run, done · x cancel: reason, run · h
+ * hold: queue or group, ms; it stands before the end of the same claim, and is made with that. Error and reason are '' if
+ * absent, otherwise they begin with '='. A run is how many ms ago the handler began, host and pid, with NUL between them,
+ * or '' if it is not reported.
  * Returns one letter per item, none for a hold: o ok, l lost, g gone; '' if all are ok. Then a '!' if joins in other
  * shards are to be told. Refuses `unknown`, and `moved` if the shard is
  * closed.
  */
 const text = (kind: QueueKind) => `
-${parts[kind].functions}
+${kind === 'plain' ? memberEnds : ''}${parts[kind].functions}
 ${settleItems}
 local form = call('HMGET', META, 'kind', 'closed', 'limited', 'seenAt')
 if not form[1] then ${refuse('unknown')} end
@@ -288,8 +322,14 @@ local function leaves_at_once()
   traceless, shared[bytes] = ids, #ids
   return true
 end
+local function leave_at_once(id, flags, bytes)
+  traceless[#traceless + 1] = id
+  if flags >= OWNLEASE then renewed[#renewed + 1] = id else
+    shared[bytes] = (shared[bytes] or 0) + 1
+  end
+end
 local function settle_each()
-  local current, hold = {}, nil
+  local current, hold, numbers, placed = {}, nil, {}, {}
   for i, id in ipairs(ids) do current[id] = claims[i] end
   for i, id in ipairs(ids) do
     local claim, bytes = current[id], item_fences[i]
@@ -301,19 +341,17 @@ local function settle_each()
       current[id] = nil
       answers[i] = 'o'
       local flags = byte(claim, 14) - 64
-      if kinds[i] == 'c' and not hold and flags % OWNLEASE < HASHISTORY and flags < HASGROUP${parts[kind].condition} then
+      local leaves = not hold and flags < HASGROUP${parts[kind].condition} and flags % OWNLEASE
+      if leaves and leaves < HASHISTORY and kinds[i] == 'c' then
         left[id] = true
-        traceless[#traceless + 1] = id
-        if flags >= OWNLEASE then renewed[#renewed + 1] = id else
-          shared[bytes] = (shared[bytes] or 0) + 1
-        end
+        leave_at_once(id, flags, bytes)${parts[kind].member}
       else
         answers[i] = settle(items[i], id, kinds[i], hold) or 'o'
         all_ok = all_ok and answers[i] == 'o'
       end
     end
     hold = kinds[i] == 'h' and items[i] or nil
-  end
+  end${parts[kind].endMembers}
 end
 if not (is_run and leaves_at_once()) then
   if is_run then read_items() end
@@ -336,7 +374,7 @@ if #traceless + #settled > 0 then
   tell_ends()
 end
 -- Joins in other shards are to be told of these ends.
-if REPORTS and joins().flush() then return (all_ok and '' or table.concat(answers)) .. '!' end
+if REPORTS and ${parts[kind].flush} then return (all_ok and '' or table.concat(answers)) .. '!' end
 return all_ok and '' or table.concat(answers)
 `
 

@@ -33,7 +33,7 @@ const form = '>I1I1I1I4I4I4I4I4I4I6I6I4I6I6I4I4I4I1'
 /** A fragment also tells whenever its results have grown by this. */
 const tellBytes = mostJoinBytes / 16
 
-const text = String.raw`
+const reportText = String.raw`
 local FORM, FULL = '${form}', string.rep('\255', 512)
 local FAIL, GO_ON, HOLD = 102, 103, 104
 local M = {}
@@ -73,21 +73,39 @@ function M.done(f) return f.on_dead == GO_ON and f.c + f.d + f.x + f.e or f.c en
 local function chunk(f, c)
   local bits = f.chunks[c]
   if not bits then
-    bits = call('HGET', JOINS, 'b' .. f.serial .. '.' .. c) or '\0'
+    bits = call('HGET', JOINS, 'b' .. f.serial .. '.' .. c)
     if bits == '' then bits = FULL end
+    bits = bits or ''
     f.chunks[c] = bits
   end
   return bits
 end
 function M.has_bit(f, number)
-  local bit = 2 ^ (number % 8)
-  return (byte(chunk(f, math.floor(number / 4096)), math.floor(number % 4096 / 8) + 1) or 0) % (bit * 2) >= bit
+  local c, at, bit = math.floor(number / 4096), math.floor(number % 4096 / 8) + 1, 2 ^ (number % 8)
+  local changed = f.changed[c]
+  return ((byte(chunk(f, c), at) or 0) + (changed and changed[at] or 0)) % (bit * 2) >= bit
 end
+-- What changes in a byte of a chunk is summed up, and the chunk is made anew once, by flush.
 local function flip(f, number, by)
   local c, at = math.floor(number / 4096), math.floor(number % 4096 / 8) + 1
-  local bits = chunk(f, c)
-  if #bits < at then bits = bits .. string.rep('\0', at - #bits) end
-  f.chunks[c], f.changed[c] = sub(bits, 1, at - 1) .. char(byte(bits, at) + by * 2 ^ (number % 8)) .. sub(bits, at + 1), true
+  local changed = f.changed[c]
+  if not changed then
+    changed = {}
+    f.changed[c] = changed
+  end
+  changed[at] = (changed[at] or 0) + by * 2 ^ (number % 8)
+end
+local function changed_chunk(f, c)
+  local bits, places, pieces, last = chunk(f, c), {}, {}, 0
+  for at in pairs(f.changed[c]) do places[#places + 1] = at end
+  table.sort(places)
+  bits = bits .. string.rep('\0', places[#places] - #bits)
+  for i, at in ipairs(places) do
+    pieces[i] = sub(bits, last + 1, at - 1) .. char(byte(bits, at) + f.changed[c][at])
+    last = at
+  end
+  bits = table.concat(pieces) .. sub(bits, last + 1)
+  return bits == FULL and '' or bits
 end
 -- What is kept of an end, or nil.
 local function end_at(field)
@@ -96,41 +114,34 @@ local function end_at(field)
   return kept or nil
 end
 local function is_dead(f, field) return f.d > 0 and sub(end_at(field) or '', 1, 1) == 'd' end
--- The job has ended so: c completed, d dead, x cancelled, e expired. left: its result in the stored form, or its error.
+-- The member in this place of a fragment has ended so: c completed, d dead, x cancelled, e expired. left: its result in
+-- the stored form, or its error. field: number of the fragment, dot, number of the member.
 -- Of ends that were reported before, only one changes: a dead member may go for good.
-function M.report(j, fate, left)
-  for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
-    local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
-    local has_bit = f and M.has_bit(f, number)
-    local was_dead = f and (has_bit or f.on_dead == HOLD) and is_dead(f, field)
-    local is_new = f and not has_bit and not was_dead
-    if f and f.frozen == 0 and (is_new or (was_dead and fate == 'x' and f.on_dead ~= GO_ON)) then
-      if was_dead then f.d = f.d - 1 end
-      f[fate], f.version = f[fate] + 1, f.version + 1
-      local is_held = f.on_dead == HOLD and fate == 'd'
-      if not has_bit and not is_held then flip(f, number, 1) end
-      local kept = fate ~= 'c' and fate or nil
-      if f.keeps == 1 and left and left ~= '' then
-        kept = fate .. (fate == 'd' and '=' or '') .. left
-        if fate == 'c' then f.bytes = f.bytes + #left - find(left, '\0', 1, true) end
-      end
-      if kept then REPORTS.ends[field] = kept end
-      if fate ~= 'c' and f.on_dead ~= GO_ON and not is_held then
-        if f.fails == f.told_fails then f.fail_number, f.fail_fate = number, byte(fate) end
-        f.fails = f.fails + 1
-      end
-    end
+function M.report_at(f, number, field, fate, left)
+  if not f or f.frozen == 1 then return end
+  local has_bit = M.has_bit(f, number)
+  local was_dead = (has_bit or f.on_dead == HOLD) and is_dead(f, field)
+  if has_bit or was_dead then
+    if not was_dead or fate ~= 'x' or f.on_dead == GO_ON then return end
+    f.d = f.d - 1
+  end
+  f[fate], f.version = f[fate] + 1, f.version + 1
+  local is_held = f.on_dead == HOLD and fate == 'd'
+  if not has_bit and not is_held then flip(f, number, 1) end
+  local kept = fate ~= 'c' and fate or nil
+  if f.keeps == 1 and left and left ~= '' then
+    kept = fate .. (fate == 'd' and '=' or '') .. left
+    if fate == 'c' then f.bytes = f.bytes + #left - find(left, '\0', 1, true) end
+  end
+  if kept then REPORTS.ends[field] = kept end
+  if fate ~= 'c' and f.on_dead ~= GO_ON and not is_held then
+    if f.fails == f.told_fails then f.fail_number, f.fail_fate = number, byte(fate) end
+    f.fails = f.fails + 1
   end
 end
--- A dead job was revived: as a member it is outstanding again.
-local function report_revived(j)
+function M.report(j, fate, left)
   for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
-    local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
-    if f and f.frozen == 0 and is_dead(f, field) then
-      if M.has_bit(f, number) then flip(f, number, -1) end
-      f.d, f.version = f.d - 1, f.version + 1
-      REPORTS.ends[field] = false
-    end
+    M.report_at(M.fragment(serial), tonumber(place), serial .. '.' .. place, fate, left)
   end
 end
 local function has_to_tell(f)
@@ -156,7 +167,7 @@ function M.flush()
       headers[#headers + 1] = pack(FORM, f.on_dead, f.keeps, f.frozen, f.count, f.high, f.c, f.d, f.x, f.e, f.version, f.bytes, f.told_done, f.told_version, f.told_bytes, f.fails, f.told_fails, f.fail_number, f.fail_fate) .. f.key
       for c in pairs(f.changed) do
         headers[#headers + 1] = 'b' .. serial .. '.' .. c
-        headers[#headers + 1] = f.chunks[c] == FULL and '' or f.chunks[c]
+        headers[#headers + 1] = changed_chunk(f, c)
       end
       if f.version ~= f.was and has_to_tell(f) then
         call('ZADD', JOIN_TASKS, 'NX', -now, 'f' .. serial)
@@ -168,13 +179,26 @@ function M.flush()
   REPORTS = false
   return tells
 end
+`
 
+const joinText = `
 -- A join, and its job, or nil.
 function M.join(id)
   local record = call('HGET', JOINS, 'j' .. id)
   return record and cjson.decode(record) or nil, record and job(id) or nil
 end
 function M.write(id, join) call('HSET', JOINS, 'j' .. id, cjson.encode(join)) end
+-- A dead job was revived: as a member it is outstanding again.
+local function report_revived(j)
+  for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
+    local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
+    if f and f.frozen == 0 and is_dead(f, field) then
+      if M.has_bit(f, number) then flip(f, number, -1) end
+      f.d, f.version = f.d - 1, f.version + 1
+      REPORTS.ends[field] = false
+    end
+  end
+end
 local function tell_later(task)
   told().tells = true
   call('ZADD', JOIN_TASKS, 'NX', -now, task)
@@ -319,16 +343,16 @@ function M.kept(j, result)
   M.report(j, 'c', result)
   forget(j)
 end
-late.joins = function() return M end
-return M
 `
 
 /** A lazy function whose first call makes the others: most scripts that change jobs need none of them. */
-export const joinFunctions = `local function joins()
-${text
-  .trim()
-  .split('\n')
-  .map((line) => (line === '' ? '' : `  ${line}`))
-  .join('\n')}
-end
-`
+export const joinFunctions = asFunction('joins', 'late.joins', reportText + joinText)
+
+/** The same for ends alone, for a script of which most calls would make no other function. */
+export const memberEnds = asFunction('member_ends', 'member_ends', reportText)
+
+/** A function of this name that makes those of the text and returns them. Another call returns them again. */
+function asFunction(name: string, again: string, text: string): string {
+  const lines = `${text.trim()}\n${again} = function() return M end\nreturn M`.split('\n')
+  return `local function ${name}()\n${lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n')}\nend\n`
+}
