@@ -1,24 +1,12 @@
 /**
- * The joins of a SQL store: what is stored of each, besides the row of its job, and how it is read. `join_member` has a
- * row for each member that was added and has not ended, `join_end` one for each that has.
+ * The joins of a SQL store: what is stored of each, besides the row of its job, and how it is read. Who has ended in its
+ * sets is stored by each store in its own way.
  */
 
-import type { Payload } from '../../core/values/codec.js'
-import type { FailedJoin, MemberEnd, StoredJoin } from '../contract/joins.js'
+import type { FailedJoin } from '../contract/joins.js'
 import type { NewJob } from '../contract/new-job.js'
-import {
-  deadFate,
-  fates,
-  type HeldSet,
-  heldSet,
-  type JoinRow,
-  type JoinSetRow,
-  newJoinRow,
-  storedSet,
-} from '../rows/join-row.js'
-import { present } from '../rows/stored-job.js'
-import { fromStored, type SqlValue, toStored, valueFromStored } from '../rows/stored-text.js'
-import { stepLimit } from '../rules/bounds.js'
+import { type HeldSet, heldSet, type JoinRow, type JoinSetRow, newJoinRow } from '../rows/join-row.js'
+import { toStored } from '../rows/stored-text.js'
 import { all, first, run, type SqlSteps } from './sql-steps.js'
 
 /** A join as one transaction holds it. */
@@ -26,9 +14,6 @@ export interface HeldJoin {
   readonly row: JoinRow
   readonly sets: readonly HeldSet[]
 }
-
-/** Results of more bytes than this, or ends of more members than `stepLimit`, are deleted step by step. */
-const mostDropped = 1_048_576
 
 export function* storeJoin(rid: number, job: NewJob, now: number): SqlSteps<void> {
   const row = newJoinRow(job, now)
@@ -69,84 +54,19 @@ export function* writeJoin({ row, sets }: HeldJoin): SqlSteps<void> {
     )
 }
 
-export function* lookAtJoin(rid: number, isWaiting: boolean): SqlSteps<StoredJoin | undefined> {
-  const join = yield* joinOf(rid)
-  if (join === undefined) return undefined
-  const sets: StoredJoin['sets'][number][] = []
-  for (const set of join.sets) sets.push(storedSet(set, yield* oldestIn(set)))
-  const until = join.row.due_at
-  return { sets, ...(isWaiting && until !== null ? { waitsUntil: until } : {}) }
+/** A set of a join that has ended, and of which something is still to be deleted. */
+export function* setLeft(): SqlSteps<number | undefined> {
+  return (yield* first<{ sid: number }>('SELECT sid FROM join_set WHERE rid IS NULL LIMIT 1'))?.sid
 }
 
-/** The first member that has not ended or is held. */
-function* oldestIn({ sid, onDead }: HeldSet): SqlSteps<number | undefined> {
-  const texts = ['SELECT number FROM join_member WHERE sid = ? ORDER BY number LIMIT 1']
-  if (onDead === 'hold')
-    texts.push(`SELECT number FROM join_end WHERE sid = ? AND fate = ${deadFate} ORDER BY number LIMIT 1`)
-  let oldest: number | undefined
-  for (const text of texts) {
-    const found = yield* first<{ number: number }>(text, sid)
-    if (found !== undefined && !(oldest! < found.number)) oldest = found.number
-  }
-  return oldest
-}
-
-interface EndRow {
-  readonly number: number
-  readonly fate: number
-  readonly codec: string | null
-  readonly error: string | null
-  readonly payload: SqlValue
-}
-
-/** The ends in a set of a join, in the order of their numbers. */
-export function* endsIn(rid: number, set: string, from: number, limit: number): SqlSteps<MemberEnd[]> {
-  const sets = yield* all<{ sid: number; name: string }>('SELECT sid, name FROM join_set WHERE rid = ?', rid)
-  const found = sets.find(({ name }) => fromStored(name) === set)
-  if (found === undefined) return []
-  const rows = yield* all<EndRow>(
-    'SELECT number, fate, codec, error, payload FROM join_end WHERE sid = ? AND number >= ? AND number < ? ORDER BY number',
-    ...[found.sid, from, from + limit],
-  )
-  return rows.map(
-    ({ number, fate, codec, error, payload }) =>
-      present({
-        ...{ number, fate: fates[fate]!, codec, error: valueFromStored(error) },
-        payload: valueFromStored(payload) as Payload | null,
-      }) as unknown as MemberEnd,
-  )
-}
-
-/** The join has ended, or its job is gone. What may be much is left to `dropLeftovers`: it has no join any more. */
-export function* dropJoin({ row: { rid, bytes }, sets }: HeldJoin): SqlSteps<void> {
+/** The join has ended, or its job is gone. `leavesSets`: what its sets have is deleted later. */
+export function* dropJoin({ row: { rid } }: HeldJoin, leavesSets: boolean): SqlSteps<void> {
   yield* run('DELETE FROM join_job WHERE rid = ?', rid)
-  const members = sets.reduce((sum, { added }) => sum + added, 0)
-  if (members > stepLimit || bytes > mostDropped) {
-    yield* run('UPDATE join_set SET rid = NULL WHERE rid = ?', rid)
-    return
-  }
-  for (const { sid } of sets) {
-    yield* run('DELETE FROM join_member WHERE sid = ?', sid)
-    yield* run('DELETE FROM join_end WHERE sid = ?', sid)
-  }
-  yield* run('DELETE FROM join_set WHERE rid = ?', rid)
+  yield* run(leavesSets ? 'UPDATE join_set SET rid = NULL WHERE rid = ?' : 'DELETE FROM join_set WHERE rid = ?', rid)
 }
 
-/** Deletes what is left of joins that have ended, one bounded step. Returns whether more is left. */
-export function* dropLeftovers(): SqlSteps<boolean> {
-  const left = yield* first<{ sid: number }>('SELECT sid FROM join_set WHERE rid IS NULL LIMIT 1')
-  if (left === undefined) return false
-  for (const table of ['join_member', 'join_end']) {
-    const next = yield* first<{ number: number }>(
-      `SELECT number FROM ${table} WHERE sid = ? ORDER BY number LIMIT 1`,
-      left.sid,
-    )
-    if (next === undefined) continue
-    yield* run(`DELETE FROM ${table} WHERE sid = ? AND number < ?`, left.sid, next.number + stepLimit)
-    return true
-  }
-  yield* run('DELETE FROM join_set WHERE sid = ?', left.sid)
-  return (yield* first('SELECT sid FROM join_set WHERE rid IS NULL LIMIT 1')) !== undefined
+export function* dropSet(sid: number): SqlSteps<void> {
+  yield* run('DELETE FROM join_set WHERE sid = ?', sid)
 }
 
 /** Whether a sweep would find something to do. */

@@ -11,7 +11,7 @@ import { morgueOf } from '../rows/queue-row.js'
 import type { Database } from './file/sqlite-driver.js'
 import type { QueueRow } from './rows/sqlite-queue.js'
 import type { SqliteTransaction } from './rows/sqlite-transaction.js'
-import { joinBreaches, joinStrays, repairJoins } from './sqlite-join-fsck.js'
+import { joinBreaches, joinFaults, joinStrays, repairJoins } from './sqlite-join-fsck.js'
 
 const mostFaults = 10
 
@@ -204,6 +204,8 @@ function rowFindingsOf(db: Database, row: QueueRow, what: string): FsckFinding[]
     const ids = rows.filter(({ breach }) => breach === i).map(({ id }) => id)
     if (ids.length > 0) findings.push({ level, what, text: `${wrong}${listed(ids)}. ${harm}` })
   }
+  for (const { wrong, harm, ids } of joinFaults(db, row))
+    if (ids.length > 0) findings.push(error(what, `${wrong}${listed(ids)}. ${harm}`))
   return findings
 }
 

@@ -2,21 +2,13 @@
 
 import type { Fate } from '../contract/new-join.js'
 import { completed, dead, noteBits, waiting } from '../rows/job-row.js'
-import { fates } from '../rows/join-row.js'
-import { fromStored } from '../rows/stored-text.js'
+import { fates, type HeldSet, heldSet, type JoinSetRow } from '../rows/join-row.js'
+import { stepLimit } from '../rules/bounds.js'
 import { memberId } from '../rules/join-rules.js'
+import type { Database } from './file/sqlite-driver.js'
+import { SqliteJoinEnds } from './rows/sqlite-join-ends.js'
 import type { QueueRow } from './rows/sqlite-queue.js'
 import type { SqliteTransaction } from './rows/sqlite-transaction.js'
-
-const countOf = (fate: Fate) =>
-  `(SELECT count(*) FROM join_end WHERE join_end.sid = join_set.sid AND fate = ${fates.indexOf(fate)})`
-
-const miscounted = `FROM job JOIN join_set USING (rid) WHERE qid = ?1 AND (${fates.map((fate) => `${fate} <> ${countOf(fate)}`).join(' OR ')})`
-
-/** A member that has not reported, and cannot any more: its job is gone, or has ended. */
-const lost = `FROM job JOIN join_set USING (rid) JOIN join_member USING (sid)
-  LEFT JOIN job AS member ON member.rid = join_member.rid AND member.noted & ${noteBits.member}
-  WHERE job.qid = ?1 AND job.state = ${waiting} AND (member.rid IS NULL OR member.state IN (${completed}, ${dead}))`
 
 const stuck = `FROM job JOIN join_job USING (rid) WHERE qid = ?1 AND state = ${waiting} AND NOT EXISTS
   (SELECT 1 FROM join_set WHERE join_set.rid = job.rid AND iif(on_dead = 'go-on', completed + dead + cancelled + expired, completed) IS NOT size)`
@@ -32,62 +24,114 @@ export const joinBreaches = [
   ],
   [
     'error',
-    'are joins that count the ends of their members wrongly',
-    'They may run too early, or never. Run fsck --repair.',
-    `SELECT DISTINCT id ${miscounted}`,
-  ],
-  [
-    'error',
-    'wait for members that are not there, or have ended',
-    'They wait for ever, or until their time is over. Run fsck --repair.',
-    `SELECT DISTINCT job.id ${lost}`,
-  ],
-  [
-    'error',
     'wait, and all of their members have ended',
     'They wait for ever. Run fsck --repair.',
     `SELECT id ${stuck}`,
   ],
 ] as const
 
+/** What is wrong with the joins of a queue that SQL cannot see, with the ids of the joins. */
+export function joinFaults(db: Database, { qid }: QueueRow): { wrong: string; harm: string; ids: string[] }[] {
+  const sets = setsOf(db, qid)
+  if (sets.length === 0) return []
+  const ends = new SqliteJoinEnds(db)
+  const idsOf = (some: readonly StoredSetRow[]) => [...new Set(some.map(({ join_id }) => join_id))]
+  return [
+    {
+      wrong: 'are joins that count the ends of their members wrongly',
+      harm: 'They may run too early, or never. Run fsck --repair.',
+      ids: idsOf(sets.filter((set) => isMiscounted(ends, set))),
+    },
+    {
+      wrong: 'wait for members that are not there, or have ended',
+      harm: 'They wait for ever, or until their time is over. Run fsck --repair.',
+      ids: idsOf(sets.filter((set) => !lostIn(db, ends, set).next().done)),
+    },
+  ]
+}
+
+/** A set with its join. */
+interface StoredSetRow extends JoinSetRow {
+  readonly join_id: string
+  readonly state: number
+}
+
+function setsOf(db: Database, qid: number): StoredSetRow[] {
+  const text = `SELECT id AS join_id, state, join_set.* FROM job JOIN join_set USING (rid) WHERE qid = ? AND noted & ${noteBits.join}`
+  return db.prepare(text).all(qid) as StoredSetRow[]
+}
+
+function isMiscounted(ends: SqliteJoinEnds, row: StoredSetRow): boolean {
+  const counts = ends.countsOf(heldSet(row))
+  return fates.some((fate) => counts[fate] !== row[fate])
+}
+
+interface LostMember {
+  readonly set: HeldSet
+  readonly number: number
+  readonly fate: Fate
+  readonly error: string | null
+}
+
+/** The members for which a waiting join waits and that cannot report any more: their jobs are gone, or have ended. */
+function* lostIn(db: Database, ends: SqliteJoinEnds, row: StoredSetRow): Generator<LostMember, void, undefined> {
+  if (row.state !== waiting) return
+  const set = heldSet(row)
+  const queue = db.prepare('SELECT qid FROM queue WHERE name = ? AND shard = 0').get(set.queue) as { qid: number }
+  const members = db.prepare(
+    `SELECT id, state, error FROM job WHERE qid = ?1 AND id IN (SELECT value FROM json_each(?2)) AND noted & ${noteBits.member}`,
+  )
+  const numbers = [...ends.outstanding(set)]
+  for (let from = 0; from < numbers.length; from += stepLimit) {
+    const some = numbers.slice(from, from + stepLimit)
+    const ids = some.map((number) => memberId(set, number))
+    const rows = members.all(queue.qid, JSON.stringify(ids)) as { id: string; state: number; error: string | null }[]
+    const found = new Map(rows.map((row) => [row.id, row]))
+    for (const [i, number] of some.entries()) {
+      const { state, error = null } = found.get(ids[i]!) ?? {}
+      if (state === undefined) yield { set, number, fate: 'cancelled', error }
+      else if (state === completed || state === dead)
+        yield { set, number, fate: state === dead ? 'dead' : 'completed', error }
+    }
+  }
+}
+
 /** What belongs to no join: its name, and the SQL that counts it. */
 export const joinStrays = [
   ['joins', 'SELECT count(*) AS n FROM join_job WHERE rid NOT IN (SELECT rid FROM job)'],
   ['sets of joins', 'SELECT count(*) AS n FROM join_set WHERE rid NOT IN (SELECT rid FROM join_job)'],
-  ['members of joins', 'SELECT count(*) AS n FROM join_member WHERE sid NOT IN (SELECT sid FROM join_set)'],
-  ['ends of members', 'SELECT count(*) AS n FROM join_end WHERE sid NOT IN (SELECT sid FROM join_set)'],
+  ...(['join_bits', 'join_end', 'join_page'] as const).map(
+    (table) =>
+      [
+        table === 'join_bits'
+          ? 'marks of members that have ended'
+          : table === 'join_end'
+            ? 'ends of members'
+            : 'results of members',
+        `SELECT count(*) AS n FROM ${table} WHERE sid NOT IN (SELECT sid FROM join_set)`,
+      ] as const,
+  ),
 ] as const
-
-interface LostMember {
-  readonly join_id: string
-  readonly name: string
-  readonly ids: string
-  readonly is_many: number
-  readonly number: number
-  readonly state: number | null
-  readonly error: string | null
-}
 
 /** Mends the joins of a queue: members that cannot report are reported, and joins that wait for nobody are ready. */
 export function repairJoins({ db, joins, clock }: SqliteTransaction, { name: queue, qid }: QueueRow): string[] {
   const done: string[] = []
   joins.flush()
-  const counts = fates.map((fate) => `${fate} = ${countOf(fate)}`).join(', ')
-  const sets = db.prepare(`UPDATE join_set SET ${counts} WHERE sid IN (SELECT sid ${miscounted})`).run(qid)
-  if (Number(sets.changes) > 0) done.push(`counted the ends in ${sets.changes} sets of joins again`)
+  const wrong = setsOf(db, qid).filter((set) => isMiscounted(joins.ends, set))
+  const count = db.prepare(`UPDATE join_set SET ${fates.map((fate) => `${fate} = ?`).join(', ')} WHERE sid = ?`)
+  for (const row of wrong) {
+    const counts = joins.ends.countsOf(heldSet(row))
+    count.run(...fates.map((fate) => counts[fate]), row.sid)
+  }
+  if (wrong.length > 0) done.push(`counted the ends in ${wrong.length} sets of joins again`)
+  joins.forgetHeld()
 
-  const members = db
-    .prepare(
-      `SELECT job.id AS join_id, name, ids, is_many, number, member.state AS state, member.error AS error ${lost}`,
-    )
-    .all(qid) as LostMember[]
-  for (const { join_id, name, ids, is_many, number, state, error } of members)
-    joins.report({
-      id: memberId({ ids: fromStored(ids), isMany: is_many === 1 }, number),
-      places: [[queue, join_id, fromStored(name), number, 'fail', 1]],
-      fate: state === completed ? 'completed' : state === dead ? 'dead' : 'cancelled',
-      error,
-    })
+  const members = setsOf(db, qid).flatMap((row) => [...lostIn(db, joins.ends, row)].map((lost) => ({ row, lost })))
+  for (const { row, lost } of members) {
+    const { set, number, fate, error } = lost
+    const place = [queue, row.join_id, set.name, number, set.onDead, 1] as const
+    joins.report({ id: memberId(set, number), places: [place], fate, error })
+  }
   joins.deliver()
   if (members.length > 0) done.push(`reported the ends of ${members.length} members that are not there, or have ended`)
   joins.flush()

@@ -54,12 +54,12 @@ it.each([
   ],
   [
     'that has not noticed the last end',
-    'DELETE FROM join_member; INSERT INTO join_end (sid, number, fate) SELECT sid, n, 0 FROM join_set, (SELECT 1 AS n UNION SELECT 2); UPDATE join_set SET completed = 3',
+    'UPDATE join_bits SET bits = x"07"; UPDATE join_set SET completed = 3',
     /all of their members have ended: join\./,
   ],
   [
     'that counts wrongly, and would wait for ever',
-    'DELETE FROM join_member; INSERT INTO join_end (sid, number, fate) SELECT sid, n, 0 FROM join_set, (SELECT 1 AS n UNION SELECT 2)',
+    'UPDATE join_bits SET bits = x"07"',
     /count the ends of their members wrongly: join\./,
   ],
 ])('a join %s is found, and ready after a repair', async (_, damage, text) => {
@@ -76,7 +76,7 @@ it.each([
 
 it.each([
   ['a join of which nothing else is stored', 'DELETE FROM join_job', /not stored for whom they wait: join\./],
-  ['members of no join', 'DELETE FROM join_set', /^2 belong to nothing/],
+  ['marks of no join', 'DELETE FROM join_set', /^1 belong to nothing/],
   ['a join without a job', 'UPDATE join_job SET rid = 1000', /^1 belong to nothing/],
 ])('%s is found', async (_, damage, text) => {
   const store = await waiting()

@@ -29,8 +29,8 @@ async function joinOf(size: number): Promise<SqliteStore> {
   return store
 }
 
-async function complete(store: SqliteStore, payload: string): Promise<number> {
-  const { claims } = await store.claim([{ queue: queue.name, limit: 400 }], by)
+async function complete(store: SqliteStore, payload: string, limit = 400): Promise<number> {
+  const { claims } = await store.claim([{ queue: queue.name, limit }], by)
   const result = { payload, onlyForJoins: true } as const
   await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const, result })))
   return claims.length
@@ -38,7 +38,7 @@ async function complete(store: SqliteStore, payload: string): Promise<number> {
 
 async function counts(): Promise<Record<string, number>> {
   const db = (await loadDriver())(scene.file)
-  const tables = ['join_job', 'join_set', 'join_member', 'join_end', 'join_failed']
+  const tables = ['join_job', 'join_set', 'join_bits', 'join_end', 'join_page', 'join_failed']
   const sql = tables.map((table) => `(SELECT count(*) FROM ${table}) AS ${table}`)
   const row = db.prepare(`SELECT ${sql.join(', ')}`).get() as Record<string, number>
   db.close()
@@ -46,7 +46,7 @@ async function counts(): Promise<Record<string, number>> {
 }
 
 it('nothing is left of a join that has ended, and of a large one nothing after some sweeps', async () => {
-  const none = { join_job: 0, join_set: 0, join_member: 0, join_end: 0, join_failed: 0 }
+  const none = { join_job: 0, join_set: 0, join_bits: 0, join_end: 0, join_page: 0, join_failed: 0 }
   for (const size of [20, 2_500]) {
     const store = await joinOf(size)
     for (let left = size; left > 0; ) left -= await complete(store, '"1"')
@@ -64,6 +64,38 @@ it('nothing is left of a join that has ended, and of a large one nothing after s
     await scene.close()
   }
 })
+
+it('members that two processes settle in turns all count, and each keeps its result', async () => {
+  const store = await joinOf(40)
+  const other = await scene.opened()
+  for (let n = 0; n < 40; n += 5) expect(await complete(n % 2 === 0 ? store : other, `"${n}"`, 5)).toBe(5)
+
+  expect((await store.records.get(queue.name, 'join'))?.state).toBe('ready')
+  const ends = await store.joins.ends(home, 'all', 0, 100)
+  expect(ends.map(({ payload }) => payload)).toEqual(Array.from({ length: 40 }, (_, n) => `"${n - (n % 5)}"`))
+  expect(await faultsOf(store)).toEqual([])
+})
+
+it('a member that settles twice counts once, whether alone or with others', async () => {
+  const store = await joinOf(12)
+  const { claims } = await store.claim([{ queue: queue.name, limit: 12 }], by)
+  const items = claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const }))
+  await store.settle(items.slice(0, 1))
+  await store.settle(items.slice(0, 6))
+  expect((await store.joins.look(home))?.sets[0]).toMatchObject({ counts: { completed: 6 }, oldest: 6 })
+
+  await store.settle(items)
+
+  expect((await store.records.get(queue.name, 'join'))?.state).toBe('ready')
+  expect(await store.joins.ends(home, 'all', 10, 5)).toEqual([
+    { number: 10, fate: 'completed' },
+    { number: 11, fate: 'completed' },
+  ])
+})
+
+async function faultsOf(store: SqliteStore): Promise<string[]> {
+  return (await store.health.check()).filter(({ level }) => level !== 'ok').map(({ text }) => text)
+}
 
 it('a sweep that finds nothing to do writes nothing', async () => {
   const store = await joinOf(3)

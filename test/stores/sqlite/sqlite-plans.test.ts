@@ -46,7 +46,7 @@ const sorts: readonly Permit[] = [
 /** Statements that may look at every job of a queue, in whatever order. */
 const thorough: readonly Permit[] = [
   {
-    of: /(AS pending FROM job WHERE qid = \?1|AND suspect = 0\)\) GROUP BY grp|worker IS NULL AND lease_until > 0)$|^UPDATE join_set SET completed = \(SELECT/,
+    of: /(AS pending FROM job WHERE qid = \?1|AND suspect = 0\)\) GROUP BY grp|worker IS NULL AND lease_until > 0)$|^SELECT id AS join_id/,
     because: 'a repair counts everything anew, when an operator asks for it',
   },
 ]

@@ -261,8 +261,11 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  *   `due_at` is null unless the join waits.
  * - `join_set` has the sets, with the counts of their ends. `rid` is null once the join has ended and its members and ends
  *   are still to be deleted.
- * - `join_member` has who was added and has not ended, with the `rid` of the job; `join_end` who has ended, and how. So a
- *   report that comes twice changes nothing.
+ * - `join_bits` has one bit for each member, 4,096 in a row, the lowest first: whether it has ended. So a report that comes
+ *   twice changes nothing. Zero bytes at the end are left out.
+ * - `join_end` has how members have ended, and what they left; `join_page` the results of several that completed together,
+ *   with their numbers, as JSON: those of 1,000 × `page` and the following 999 members. A member that has completed and
+ *   left nothing is in neither.
  * - `join_failed` has the joins that died and that no sweep has reported yet.
  */
 const joinTables = `
@@ -299,9 +302,11 @@ CREATE TABLE join_set (
   expired INTEGER NOT NULL DEFAULT 0
 );
 CREATE INDEX join_set_of ON join_set (rid);
-CREATE TABLE join_member (sid INTEGER NOT NULL, number INTEGER NOT NULL, rid INTEGER NOT NULL, PRIMARY KEY (sid, number)) WITHOUT ROWID;
+CREATE TABLE join_bits (sid INTEGER NOT NULL, chunk INTEGER NOT NULL, bits BLOB NOT NULL, PRIMARY KEY (sid, chunk)) WITHOUT ROWID;
 CREATE TABLE join_end (sid INTEGER NOT NULL, number INTEGER NOT NULL, fate INTEGER NOT NULL, codec TEXT, error TEXT, payload BLOB, PRIMARY KEY (sid, number)) WITHOUT ROWID;
 CREATE INDEX join_end_dead ON join_end (sid, number) WHERE fate = ${deadFate};
+CREATE TABLE join_page (n INTEGER PRIMARY KEY, sid INTEGER NOT NULL, page INTEGER NOT NULL, ends TEXT NOT NULL);
+CREATE INDEX join_page_of ON join_page (sid, page);
 CREATE TABLE join_failed (n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NOT NULL, task TEXT NOT NULL, reason TEXT NOT NULL);
 `
 

@@ -3,43 +3,36 @@
 import type { JobKey } from '../../contract/job-records.js'
 import type { Joins, MemberEnd, StoredJoin } from '../../contract/joins.js'
 import { type JobRow, noteBits, ready, running, scheduled, waiting } from '../../rows/job-row.js'
-import { isNeverSealed } from '../../rows/join-row.js'
+import { type HeldSet, isNeverSealed, placeRowsIn, storedSet } from '../../rows/join-row.js'
 import { toStored } from '../../rows/stored-text.js'
 import { stepLimit, upkeepLimit } from '../../rules/bounds.js'
 import {
   joinDeadReason,
   lateError,
   lateReason,
+  memberId,
   neverSealedError,
   neverSealedReason,
   outstandingIn,
   refuseSizes,
 } from '../../rules/join-rules.js'
-import {
-  cancellingJoin,
-  dropLeftovers,
-  endsIn,
-  isSweepDue,
-  lookAtJoin,
-  overdueJoins,
-  takeFailed,
-} from '../../sql/sql-joins.js'
+import { cancellingJoin, dropSet, isSweepDue, joinOf, overdueJoins, setLeft, takeFailed } from '../../sql/sql-joins.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { jobColumns } from '../rows/sqlite-job.js'
+import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 type Swept = Awaited<ReturnType<Joins['sweep']>>
 
 export class SqliteJoinCalls {
   readonly #transaction: SqliteTransaction
-  readonly #outstanding: Statement
+  readonly #members: Statement
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
-    const columns = jobColumns.replace(/\w+/g, 'job.$&')
-    this.#outstanding = transaction.db.prepare(
-      `SELECT ${columns} FROM join_member CROSS JOIN job ON job.rid = join_member.rid
-       WHERE join_member.sid = ? AND job.cancelling = 0 ORDER BY join_member.number LIMIT ?`,
+    this.#members = transaction.db.prepare(
+      `SELECT ${jobColumns}, places FROM job WHERE qid = ?1 AND id IN (SELECT value FROM json_each(?2))
+         AND noted & ${noteBits.member} AND cancelling = 0 AND state IN (${scheduled}, ${ready}, ${running}, ${waiting})`,
     )
   }
 
@@ -56,12 +49,20 @@ export class SqliteJoinCalls {
 
   look(join: JobKey): StoredJoin | undefined {
     const job = this.#jobOf(join)
-    return job && this.#transaction.run(lookAtJoin(job.rid, job.state === waiting))
+    const held = job && this.#transaction.run(joinOf(job.rid))
+    if (held === undefined) return undefined
+    const { ends } = this.#transaction.joins
+    const until = held.row.due_at
+    return {
+      sets: held.sets.map((set) => storedSet(set, ends.oldest(set))),
+      ...(job!.state === waiting && until !== null ? { waitsUntil: until } : {}),
+    }
   }
 
   ends(join: JobKey, set: string, from: number, limit: number): MemberEnd[] {
     const job = this.#jobOf(join)
-    return job === undefined ? [] : this.#transaction.run(endsIn(job.rid, set, from, limit))
+    const found = job && this.#transaction.run(joinOf(job.rid))?.sets.find(({ name }) => name === set)
+    return found === undefined ? [] : this.#transaction.joins.ends.ends(found, from, limit)
   }
 
   #jobOf({ queue: name, id }: JobKey): JobRow | undefined {
@@ -79,9 +80,18 @@ export class SqliteJoinCalls {
     const { clock } = this.#transaction
     const isMoreOverdue = this.#endOverdue(clock.now())
     const isMoreOutstanding = this.#cancelRest(clock.now())
-    const isMoreLeft = this.#transaction.run(dropLeftovers())
+    const isMoreLeft = this.#dropLeftovers()
     const failed = this.#transaction.run(takeFailed(stepLimit))
     return { failed, more: isMoreOverdue || isMoreOutstanding || isMoreLeft || failed.length === stepLimit }
+  }
+
+  /** Deletes what is left of joins that have ended, one bounded step. Returns whether more is left. */
+  #dropLeftovers(): boolean {
+    const sid = this.#transaction.run(setLeft())
+    if (sid === undefined) return false
+    if (this.#transaction.joins.ends.dropStep(sid)) return true
+    this.#transaction.run(dropSet(sid))
+    return this.#transaction.run(setLeft()) !== undefined
   }
 
   /** Joins whose time is over die, a bounded number. Returns whether more are left. */
@@ -111,10 +121,8 @@ export class SqliteJoinCalls {
         joins.isOver(rid)
         continue
       }
-      for (const { sid, queue } of join.sets) {
-        const found = this.#outstanding.all(sid, left) as JobRow[]
-        for (const job of found) this.#cancel(queue, job, now)
-        left -= found.length
+      for (const set of join.sets) {
+        left -= this.#cancelIn(join, set, left, now)
         if (left === 0) return true
       }
       join.row.cancelling = 0
@@ -123,19 +131,45 @@ export class SqliteJoinCalls {
     return false
   }
 
+  /** Cancels members of a set that wait, and asks those that run to end: at most `limit`. Returns how many. */
+  #cancelIn(join: JobKey, set: HeldSet, limit: number, now: number): number {
+    const { joins, queues } = this.#transaction
+    const queue = queues.find(set.queue)
+    if (queue === undefined) return 0
+    let cancelled = 0
+    const numbers = [...joins.ends.outstanding(set)]
+    for (let from = 0; from < numbers.length && cancelled < limit; from += stepLimit) {
+      const ids = numbers.slice(from, from + stepLimit).map((number) => memberId(set, number))
+      const rows = this.#members.all(queue.qid, JSON.stringify(ids)) as (JobRow & { places: string })[]
+      const found = new Map(rows.filter(({ places }) => isIn(places, join, set)).map((job) => [job.id, job]))
+      for (const id of ids) {
+        const job = found.get(id)
+        if (job === undefined) continue
+        if (cancelled === limit) break
+        this.#cancel(queue, job, now)
+        cancelled += 1
+      }
+    }
+    return cancelled
+  }
+
   /** The next join to see to. A member that was cancelled may have made another join dead. */
   #cancelling(): number | undefined {
     this.#transaction.joins.flush()
     return this.#transaction.run(cancellingJoin())
   }
 
-  #cancel(name: string, job: JobRow, now: number): void {
-    const { queues, jobs } = this.#transaction
-    const queue = queues.get(name)
+  #cancel(queue: QueueRow, job: JobRow, now: number): void {
+    const { jobs } = this.#transaction
     job.reason = toStored(joinDeadReason)
     if (job.state === running) jobs.requestCancel(queue, job)
     else if (job.state === ready || job.state === scheduled || job.state === waiting)
       jobs.end(queue, job, 'cancelled', now)
     this.#transaction.hasEnds = true
   }
+}
+
+/** Whether a job with these places is a member of this set. Another job may have the id of one that was not added. */
+function isIn(places: string, join: JobKey, { name }: HeldSet): boolean {
+  return placeRowsIn(places).some(([queue, id, set]) => queue === join.queue && id === join.id && set === name)
 }

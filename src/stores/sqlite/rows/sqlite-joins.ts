@@ -7,6 +7,7 @@ import type { NewJob } from '../../contract/new-job.js'
 import type { Fate, MemberOf } from '../../contract/new-join.js'
 import { dead, type JobRow, noteBits, ready, waiting } from '../../rows/job-row.js'
 import { type HeldSet, joinDueAt, type PlaceRow, placeRowsIn, placesIn, waitingFrom } from '../../rows/join-row.js'
+import { stepLimit } from '../../rules/bounds.js'
 import {
   effectOf,
   isComplete,
@@ -37,6 +38,11 @@ interface JoinHost {
   ringForJob(queue: QueueRow, job: JobRow, now: number): void
 }
 
+/** If more joins than this were used in a transaction, none is kept for the next. */
+const mostKept = 64
+/** Results of more bytes than this, or ends of more members than `stepLimit`, are deleted step by step. */
+const mostDropped = 1_048_576
+
 /** The end of a member, with its id and places as its row has them. */
 interface MemberReport extends ForJoins {
   readonly id: string
@@ -58,13 +64,16 @@ export class SqliteJoins implements JoinNews {
   #reports: MemberReport[] = []
   /** The members that have completed in this delivery and are not yet kept, by their sets. */
   #completed = new Map<HeldSet, { readonly join: WorkingJoin; readonly rows: CompletedRow[] }>()
-  /** The joins that this transaction has used, by the numbers of their jobs. */
+  /** The joins that this transaction and some before it have used, by the numbers of their jobs. */
   #held = new Map<number, WorkingJoin>()
   /** The one that was looked for last: most members of a call belong to one join. */
   #last: WorkingJoin | undefined
   /** The numbers of their jobs, by queue and id; undefined if there is no such join. */
   #rids = new Map<string, number | undefined>()
-  readonly #ends: SqliteJoinEnds
+  /** Whether this transaction has used any. */
+  #isUsed = false
+  /** Who has ended in the sets of joins. */
+  readonly ends: SqliteJoinEnds
   readonly #placesOf: Statement
   readonly #find: Statement
   readonly #stateOf: Statement
@@ -74,7 +83,7 @@ export class SqliteJoins implements JoinNews {
   constructor(host: JoinHost) {
     this.#host = host
     const { db } = host
-    this.#ends = new SqliteJoinEnds(db)
+    this.ends = new SqliteJoinEnds(db)
     this.#find = db.prepare(`SELECT rid FROM job WHERE qid = ? AND id = ? AND noted & ${noteBits.join}`)
     this.#placesOf = db.prepare('SELECT id, places FROM job WHERE rid = ?')
     this.#stateOf = db.prepare('SELECT state FROM job WHERE rid = ?')
@@ -96,12 +105,12 @@ export class SqliteJoins implements JoinNews {
   }
 
   /** A job was added that is a member. In a join that is gone it has no place. */
-  enter(rid: number, id: string, places: readonly MemberOf[]): void {
+  enter(id: string, places: readonly MemberOf[]): void {
     for (const place of places) {
       const found = this.#setOf(place, id)
       if (found === undefined) continue
       const { join, set } = found
-      this.#ends.enter(set, place.number, rid)
+      this.ends.enter(set, place.number)
       join.isChanged = true
     }
   }
@@ -126,7 +135,7 @@ export class SqliteJoins implements JoinNews {
       const found = this.#setOf(place, id)
       if (found === undefined || !this.isOpen(found.join)) continue
       const { join, set } = found
-      if (this.#ends.takeBack(set, place.number, rid)) join.isChanged = true
+      if (this.ends.takeBack(set, place.number)) join.isChanged = true
     }
   }
 
@@ -156,7 +165,11 @@ export class SqliteJoins implements JoinNews {
       this.#rids.delete(keyOf(held.queue, held.id))
     }
     const join = held ?? this.#host.run(joinOf(rid))
-    if (join !== undefined) this.#host.run(dropJoin(join))
+    if (join === undefined) return
+    const members = join.sets.reduce((sum, { added }) => sum + added, 0)
+    const isMuch = members > stepLimit || join.row.bytes > mostDropped
+    if (!isMuch) for (const { sid } of join.sets) this.ends.drop(sid)
+    this.#host.run(dropJoin(join, isMuch))
   }
 
   // What becomes of them
@@ -204,7 +217,7 @@ export class SqliteJoins implements JoinNews {
     const completed = this.#completed
     this.#completed = new Map()
     for (const [set, { join, rows }] of completed) {
-      join.row.bytes += this.#ends.keepCompleted(set, rows)
+      join.row.bytes += this.ends.keepCompleted(set, rows)
       join.isChanged = true
       this.#judge(join, now)
     }
@@ -212,7 +225,7 @@ export class SqliteJoins implements JoinNews {
 
   #keep(join: WorkingJoin, set: HeldSet, number: number, report: MemberReport, now: number): void {
     this.#keepCompleted(now)
-    const bytes = this.#ends.keep(set, number, report)
+    const bytes = this.ends.keep(set, number, report)
     if (bytes === undefined) return
     join.row.bytes += bytes
     join.isChanged = true
@@ -279,6 +292,7 @@ export class SqliteJoins implements JoinNews {
 
   /** Undefined: there is no such join, or it has ended. */
   find(queue: string, id: string): WorkingJoin | undefined {
+    this.#isUsed = true
     const last = this.#last
     if (last !== undefined && last.id === id && last.queue === queue) return last
     const key = keyOf(queue, id)
@@ -297,6 +311,7 @@ export class SqliteJoins implements JoinNews {
 
   /** The join of this job. */
   of(rid: number): WorkingJoin | undefined {
+    this.#isUsed = true
     const held = this.#held.get(rid)
     if (held !== undefined) return held
     const job = this.#jobOf.get(rid) as { queue: string; id: string } | undefined
@@ -304,6 +319,7 @@ export class SqliteJoins implements JoinNews {
   }
 
   #hold(queue: string, id: string, rid: number): WorkingJoin | undefined {
+    this.#isUsed = true
     const held = this.#host.run(joinOf(rid))
     if (held === undefined) return undefined
     const join = { ...held, queue, id, state: undefined, isChanged: false }
@@ -338,25 +354,34 @@ export class SqliteJoins implements JoinNews {
     for (const join of this.#held.values()) join.state = undefined
   }
 
-  /** Delivers what is left, and writes what has changed. Called before each commit of a write. */
+  /** Delivers what is left, and writes what has changed. Called before each commit of a write; joins are kept. */
   flush(): void {
     this.deliver()
-    if (this.#rids.size === 0) return
-    for (const join of this.#held.values()) if (join.isChanged) this.#host.run(writeJoin(join))
-    this.#forgetHeld()
+    if (!this.#isUsed) return
+    this.#isUsed = false
+    for (const join of this.#held.values()) {
+      if (!join.isChanged) continue
+      this.#host.run(writeJoin(join))
+      join.isChanged = false
+    }
+    this.ends.flush()
+    if (this.#held.size > mostKept) this.forgetHeld()
+    else this.#rids = new Map([...this.#held].map(([rid, { queue, id }]) => [keyOf(queue, id), rid]))
   }
 
-  #forgetHeld(): void {
+  /** Forgets joins that somebody else may have changed. Everything was written. */
+  forgetHeld(): void {
     this.#last = undefined
     this.#held = new Map()
     this.#rids = new Map()
+    this.ends.forget()
   }
 
   /** Called after a rollback. */
   forget(): void {
     this.#reports = []
     this.#completed = new Map()
-    this.#forgetHeld()
+    this.forgetHeld()
   }
 }
 

@@ -93,6 +93,7 @@ export class SqliteTransaction {
     if (data_version === this.#seenVersion) return
     this.#seenVersion = data_version
     this.queues.forget()
+    this.joins.forgetHeld()
     this.calls.forgetCurrent()
   }
 
@@ -206,6 +207,7 @@ export class SqliteTransaction {
    */
   forgetRows(): void {
     this.queues.forget()
+    this.joins.forgetHeld()
     this.#forgetLimits()
   }
 

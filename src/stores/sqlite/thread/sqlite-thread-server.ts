@@ -181,7 +181,10 @@ function weighed([, name, [first]]: ThreadCall): Weight {
     for (const item of items) if (item.kind === 'complete') bytes += item.result?.payload?.length ?? 0
     return { jobs: items.length, bytes }
   }
-  if (name === 'complete') return { jobs: (first as Completions).count, bytes: 0 }
+  if (name === 'complete') {
+    const { count, results = '' } = first as Completions
+    return { jobs: count, bytes: results.length }
+  }
   if (name === 'claim') {
     const from = first as readonly ClaimFrom[]
     return { jobs: from[0]?.limit ?? 0, bytes: Math.max(0, ...from.map(mostHandedOver)) }

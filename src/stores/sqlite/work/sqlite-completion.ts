@@ -21,6 +21,8 @@ export interface Completions {
   readonly fence: number
   readonly ids: string
   readonly count: number
+  /** What each leaves to its joins: JSON, null for nothing. Absent: none leaves anything. */
+  readonly results?: string
 }
 
 /** The items in this form; undefined if any of them does not fit into it. */
@@ -28,13 +30,44 @@ export function completionsOf(items: readonly SettleItem[]): Completions | undef
   const [first] = items
   if (first === undefined || items.length < fewestTogether) return undefined
   const { queue, fence } = first
-  const isSame = (item: SettleItem) => leavesNothing(item) && item.fence === fence && item.queue === queue
-  if (!items.every(isSame)) return undefined
-  return { queue, fence, ids: JSON.stringify(items.map(({ id }) => id)), count: items.length }
+  const results: (string | null)[] = []
+  let areResults = false
+  for (const item of items) {
+    const result = textForJoins(item)
+    if (result === undefined || item.fence !== fence || item.queue !== queue) return undefined
+    results.push(result)
+    areResults ||= result !== null
+  }
+  const ids = JSON.stringify(items.map(({ id }) => id))
+  return { queue, fence, ids, count: items.length, ...(areResults && { results: JSON.stringify(results) }) }
 }
 
-export function itemsOf({ queue, fence, ids }: Completions): SettleItem[] {
-  return (JSON.parse(ids) as string[]).map((id) => ({ queue, fence, id, kind: 'complete' }))
+/** What a completed job leaves to its joins, as far as that is text; null: nothing. Undefined: it leaves something else. */
+function textForJoins(item: SettleItem): string | null | undefined {
+  if (leavesNothing(item)) return null
+  if (item.kind !== 'complete' || item.hold !== undefined) return undefined
+  const { onlyForJoins, payload, codec } = item.result!
+  return onlyForJoins && codec === undefined && typeof payload === 'string' ? payload : undefined
+}
+
+export function itemsOf(completions: Completions): SettleItem[] {
+  const { queue, fence, ids } = completions
+  const results = resultsOf(completions)
+  return (JSON.parse(ids) as string[]).map((id) => {
+    const result = results?.get(id)
+    return { queue, fence, id, kind: 'complete', ...(result && { result }) }
+  })
+}
+
+function resultsOf({ ids, results }: Completions): Map<string, KeptResult> | undefined {
+  if (results === undefined) return undefined
+  const payloads = JSON.parse(results) as (string | null)[]
+  const found = new Map<string, KeptResult>()
+  for (const [i, id] of (JSON.parse(ids) as string[]).entries()) {
+    const payload = payloads[i]!
+    if (payload !== null) found.set(id, { payload, onlyForJoins: true })
+  }
+  return found
 }
 
 /** Jobs of one claim. */
@@ -68,7 +101,8 @@ export class SqliteCompletion {
     const together = `${found} ${held(among, '?3')}`
     this.#look = db.prepare(together)
     this.#lookOrdered = db.prepare(`${together} AND successor_stamp IS NULL`)
-    const members = `json_group_array(json_array(id, json(places))) FILTER (WHERE noted = ${noteBits.member}) AS members`
+    // Places are JSON already: nothing has to read them here.
+    const members = `'[' || group_concat('[' || json_quote(id) || ',' || places || ']') FILTER (WHERE noted = ${noteBits.member}) || ']' AS members`
     this.#lookMembers = db.prepare(`${found}, ${members} ${held(among, '?3', `noted IN (0, ${noteBits.member})`)}`)
   }
 
@@ -88,8 +122,10 @@ export class SqliteCompletion {
   }
 
   /** Ends all of the jobs, or changes nothing and returns false. */
-  endAll(queue: QueueRow, { fence, ids, count }: Completions): boolean {
-    return queue.kind === 'plain' && queue.grouped_running === 0 && this.#endIds(queue, fence, ids, count)
+  endAll(queue: QueueRow, completions: Completions): boolean {
+    const { fence, ids, count } = completions
+    if (queue.kind !== 'plain' || queue.grouped_running > 0) return false
+    return this.#endIds(queue, fence, ids, count, resultsOf(completions))
   }
 
   /** Changes nothing and returns false if one of the jobs needs more than this. Each is then settled by itself. */
@@ -100,17 +136,17 @@ export class SqliteCompletion {
     count: number,
     results?: ReadonlyMap<string, KeptResult>,
   ): boolean {
-    if (results !== undefined) return this.#endMembers(queue, fence, ids, count, results)
+    if (results !== undefined || queue.membered === 1) return this.#endMembers(queue, fence, ids, count, results)
     const look = queue.kind === 'plain' ? this.#look : this.#lookOrdered
     const { rids, found } = look.get(queue.qid, ids, fence) as { rids: string; found: number }
-    if (found !== count) return queue.membered === 1 && this.#endMembers(queue, fence, ids, count)
+    if (found !== count) return false
     if (queue.kind === 'ordered') this.#transaction.orderedJobs.payloads.dropAll(rids)
     this.#transaction.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
     return true
   }
 
-  /** Like `#endIds`, if some of the jobs are members of joins. */
+  /** Like `#endIds`, if some of the jobs may be members of joins. */
   #endMembers(
     queue: QueueRow,
     fence: number,
@@ -119,11 +155,11 @@ export class SqliteCompletion {
     results?: ReadonlyMap<string, KeptResult>,
   ): boolean {
     const looked = this.#lookMembers.get(queue.qid, ids, fence)
-    const { rids, found, members } = looked as { rids: string; found: number; members: string }
+    const { rids, found, members } = looked as { rids: string; found: number; members: string | null }
     if (found !== count) return false
     this.#transaction.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
-    for (const [id, places] of JSON.parse(members) as [string, PlaceRow[]][])
+    for (const [id, places] of JSON.parse(members ?? '[]') as [string, PlaceRow[]][])
       this.#transaction.joins.report({ ...results?.get(id), id, places, fate: 'completed' })
     return true
   }

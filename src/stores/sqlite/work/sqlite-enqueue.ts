@@ -43,8 +43,8 @@ export class SqliteEnqueue {
   readonly #pushes: SqliteOrderedEnqueue
   /** The number of the row of the last join or member that was inserted. */
   #joined = 0
-  /** The members of the graph that is being added, with the numbers of their rows: their joins may come after them. */
-  #members: (readonly [rid: number, job: NewJob])[] | undefined
+  /** The members of the graph that is being added: their joins may come after them. */
+  #members: NewJob[] | undefined
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
@@ -102,7 +102,7 @@ export class SqliteEnqueue {
       if (refused !== undefined) return refused
     }
     this.#refuseFull(queues, calls)
-    const members: (readonly [rid: number, job: NewJob])[] = []
+    const members: NewJob[] = []
     this.#members = members
     try {
       for (const [i, { callId, jobs }] of calls.entries())
@@ -110,7 +110,7 @@ export class SqliteEnqueue {
     } finally {
       this.#members = undefined
     }
-    for (const [rid, { id, memberOf }] of members) joins.enter(rid, id, memberOf!)
+    for (const { id, memberOf } of members) joins.enter(id, memberOf!)
     return { outcome: 'added' }
   }
 
@@ -306,13 +306,12 @@ export class SqliteEnqueue {
   }
 
   #enterJoins(queue: QueueRow, job: NewJob, now: number): void {
-    const rid = this.#joined
     if (job.memberOf !== undefined) {
       queue.membered = 1
-      if (this.#members === undefined) this.#transaction.joins.enter(rid, job.id, job.memberOf)
-      else this.#members.push([rid, job])
+      if (this.#members === undefined) this.#transaction.joins.enter(job.id, job.memberOf)
+      else this.#members.push(job)
     }
-    if (job.join !== undefined) this.#transaction.joins.begin(queue, rid, job, now)
+    if (job.join !== undefined) this.#transaction.joins.begin(queue, this.#joined, job, now)
   }
 
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
