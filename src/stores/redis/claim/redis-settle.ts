@@ -144,13 +144,11 @@ function pushSettles(args: RedisArgument[], items: readonly SettleItem[]): void 
       args.push('', String(fence), String(run === 'bare' ? end - i : i - end))
       for (; i < end; i += 1) {
         args.push(items[i]!.id)
-        if (run === 'joined') args.push(resultBytes((items[i] as Completion).result!))
+        if (run === 'joined') args.push(resultBytes((items[i] as Extract<SettleItem, { kind: 'complete' }>).result!))
       }
     }
   }
 }
-
-type Completion = Extract<SettleItem, { kind: 'complete' }>
 
 /** What the items of a run have in common; undefined: the item is in none. */
 function runOf(item: SettleItem): 'bare' | 'joined' | undefined {
