@@ -32,6 +32,11 @@ export async function outcomeOf<Outcome>(child: ChildProcess): Promise<Outcome> 
   return outcome
 }
 
+/** The clock that all processes of the machine share, in ms. */
+export function machineMs(): number {
+  return Number(process.hrtime.bigint()) / 1e6
+}
+
 export async function killed(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return
   child.kill('SIGKILL')

@@ -57,6 +57,11 @@ export class RedisMeter {
     }
   }
 
+  /** The processor time that the server has taken, in ms. */
+  async cpuMs(): Promise<number> {
+    return reading(await this.#redis.info('cpu')).cpuMs
+  }
+
   /** Removes all data. */
   async flush(): Promise<void> {
     await this.#redis.flushall('SYNC')
