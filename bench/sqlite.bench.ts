@@ -73,7 +73,7 @@ async function latency(folder: string): Promise<{ p50: number; p99: number }> {
   const mill = millrace({ store, tasks: [timed] })
   await mill.depths()
   const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-  const worker = fork(join(import.meta.dirname, 'latency-worker.ts'), [store], { execArgv: [jiti] })
+  const worker = fork(join(import.meta.dirname, 'sqlite/latency-worker.ts'), [store], { execArgv: [jiti] })
   try {
     await once(worker, 'message')
     const accepted: Promise<unknown>[] = []
