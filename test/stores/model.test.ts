@@ -76,9 +76,6 @@ for (const [name, makeHarness] of wholeStores) {
 
       it(`gives the same answers and has the same state after every step of joined seed ${seed}`, async (context) => {
         if (!traits.hasJoins) context.skip('no job of the store waits for others')
-        // Its joins pass every case of the contract.
-        if (name.startsWith('redis'))
-          context.skip('joins that are late at one moment, and refused graphs, still differ')
         expect(await compare(makeHarness, { seed, steps, kind: 'joined' })).toEqual([])
       })
 

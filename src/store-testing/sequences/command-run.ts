@@ -4,9 +4,11 @@ import { isMillraceError } from '../../core/errors.js'
 import type { JobKey, Page, Records, Step } from '../../stores/contract/job-records.js'
 import type { Joins } from '../../stores/contract/joins.js'
 import type { EnqueueCall } from '../../stores/contract/new-job.js'
+import type { MemberOf } from '../../stores/contract/new-join.js'
 import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
+import { memberId } from '../../stores/rules/join-rules.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import { canonicalPayload } from '../state/canonical-state.js'
@@ -42,8 +44,9 @@ export class CommandRun {
    */
   async answer(command: Command): Promise<unknown> {
     try {
-      const answer = await this.#run(command, await this.#handle(command.handle))
-      return plain(answer, this.#tellsFences ? undefined : 'fence')
+      const store = await this.#handle(command.handle)
+      const answer = plain(await this.#run(command, store), this.#tellsFences ? undefined : 'fence')
+      return store.joins === undefined ? answer : await withPresentJoins(store.joins, answer)
     } catch (error) {
       if (!isMillraceError(error)) throw error
       return `refused: ${error.code}`
@@ -170,6 +173,28 @@ async function called(store: Store, calls: readonly PlannedCall[]): Promise<Enqu
 /** The answer of a sweep without its order, which is the store's own affair. */
 function swept({ failed, more }: Awaited<ReturnType<Joins['sweep']>>): unknown {
   return { failed: failed.map((join) => Object.values(join).join(' ')).sort(), more }
+}
+
+/** The answer, whose members name only joins that are there: a store may know nothing of others. */
+async function withPresentJoins(joins: Joins, answer: unknown): Promise<unknown> {
+  if (Array.isArray(answer)) return Promise.all(answer.map((one) => withPresentJoins(joins, one)))
+  if (typeof answer !== 'object' || answer === null) return answer
+  const { id, memberOf, ...rest } = answer as { id?: string; memberOf?: readonly MemberOf[]; queue?: string }
+  if (memberOf === undefined || id === undefined) {
+    const fields = Object.entries(answer).map(
+      async ([name, one]) => [name, await withPresentJoins(joins, one)] as const,
+    )
+    return Object.fromEntries(await Promise.all(fields))
+  }
+  const found = await Promise.all(
+    memberOf.map(async (place) => {
+      const set = (await joins.look(place.join))?.sets.find(({ name }) => name === place.set)
+      const isOfSet = set !== undefined && memberId(set, place.number) === id && (rest.queue ?? set.queue) === set.queue
+      return isOfSet ? [place] : []
+    }),
+  )
+  const present = found.flat()
+  return { id, ...rest, ...(present.length > 0 ? { memberOf: present } : {}) }
 }
 
 /** A join with the ends in its sets, read in pages. */

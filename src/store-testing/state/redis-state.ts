@@ -200,10 +200,11 @@ function canonicalQueue(
   }
 }
 
-/** The calls of one trip: see `calls-lua`. */
+/** The calls of one trip: see `calls-lua`. The steps of a graph are remembered each by itself. */
 function callsIn([first, entry]: [string, Buffer]): { id: string; at: number }[] {
   const [, ...ids] = entry.toString('utf8', 8).split('\0')
-  return [first, ...ids.slice(1)].map((id) => ({ id, at: entry.readUIntBE(0, 6) }))
+  const at = entry.readUIntBE(0, 6)
+  return [first, ...ids.slice(1)].map((id) => ({ id: id.replace(/ (?:first|joins|members)$/, ''), at }))
 }
 
 function inMs(until: number, now: number): number | null {

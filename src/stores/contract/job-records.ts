@@ -65,7 +65,7 @@ export interface StoredJob extends JobProcess {
   readonly result?: { readonly payload?: Payload; readonly codec?: string }
   readonly error?: string
   readonly reason?: string
-  /** The joins that its end is or was reported to. */
+  /** The joins that its end is or was reported to. A store may leave out those that are gone. */
   readonly memberOf?: readonly MemberOf[]
   /** It is a join: `Joins.look` has its sets. */
   readonly isJoin?: true

@@ -3,6 +3,7 @@
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { StoredSet } from '../contract/joins.js'
 import type { Fate, NewSet, OnDead } from '../contract/new-join.js'
+import { compareBytes } from './byte-order.js'
 
 /** The most bytes of results, as stored, that a join keeps of its members. */
 export const mostJoinBytes = 64 * 1_048_576
@@ -25,6 +26,17 @@ export function memberId({ ids, isMany }: Pick<NewSet, 'ids' | 'isMany'>, number
 export function effectOf(fate: Fate, onDead: OnDead): 'done' | 'held' | 'fails' {
   if (fate === 'completed' || onDead === 'go-on') return 'done'
   return onDead === 'hold' && fate === 'dead' ? 'held' : 'fails'
+}
+
+/**
+ * The order in which joins die that have waited for too long: by their time, those of one moment by queue and id. It says
+ * which of two dies as late, and which of the other's death.
+ */
+export function byLateness(
+  a: { readonly until: number; readonly queue: string; readonly id: string },
+  b: { readonly until: number; readonly queue: string; readonly id: string },
+): number {
+  return a.until - b.until || compareBytes(a.queue, b.queue) || compareBytes(a.id, b.id)
 }
 
 /** The members of a set for which the join waits no more. */

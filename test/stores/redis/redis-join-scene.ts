@@ -10,7 +10,7 @@ import { JoinScene, members } from '#src/store-testing/contract/scenes/join-scen
 import { auditedClient } from '#src/store-testing/harness/redis-audit.js'
 import type { StoreHarness } from '#src/store-testing/harness/store-harness.js'
 import type { RedisArgument, RedisClient, RedisReply } from '#src/stores/redis/client/redis-client.js'
-import { listIn, textIn } from '#src/stores/redis/client/redis-reply.js'
+import { bytesIn, textIn } from '#src/stores/redis/client/redis-reply.js'
 import { type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { workerRedis } from '../../worker-redis.js'
@@ -55,12 +55,23 @@ export class RedisJoins {
     return scene
   }
 
-  /** One command whose answer is a list of texts. */
-  async command(name: string, ...args: string[]): Promise<string[]> {
+  /** One command; its answer as texts. */
+  async command(name: string, ...args: RedisArgument[]): Promise<string[]> {
+    return (await this.#asked(name, args)).map(textIn)
+  }
+
+  /** Damages the value of a field. */
+  async spoil(queue: string, name: ShardKey, field: string, change: (value: Buffer) => Buffer): Promise<void> {
+    const key = this.key(queue, name)
+    const [value] = await this.#asked('HGET', [key, field])
+    await this.#asked('HSET', [key, field, change(bytesIn(value!))])
+  }
+
+  async #asked(name: string, args: readonly RedisArgument[]): Promise<readonly RedisReply[]> {
     const client = connect(await workerRedis())
-    const reply = listIn(await client.command(name, args)).map(textIn)
+    const reply = await client.command(name, args)
     await client.close()
-    return reply
+    return Array.isArray(reply) ? reply : [reply]
   }
 
   key(queue: string, name: ShardKey, shard = 0, shards = 1): string {

@@ -195,7 +195,7 @@ describe('what a process that died has left, a sweep of another does', () => {
       const dying = await joins.open((script) => script === 'join-cancel-members' && ++cancels === stops)
       await dying.records.bury(members, { ids: ['join.one.0'] })
       expect(await scene.state()).toBe('dead: join-member-dead')
-      await dying.joins.sweep('dying')
+      await dying.joins.sweep('dying').catch(() => {})
       expect((await scene.depth(members)).ready).toBe(stops === 1 ? 1_500 : 500)
 
       await scene.advance(10_000)

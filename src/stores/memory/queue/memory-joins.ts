@@ -6,6 +6,7 @@ import type { FailedJoin, MemberEnd, StoredJoin, StoredSet } from '../../contrac
 import type { Fate, MemberOf, NewSet } from '../../contract/new-join.js'
 import { stepLimit, upkeepLimit } from '../../rules/bounds.js'
 import {
+  byLateness,
   canWaitAgain,
   effectOf,
   isComplete,
@@ -216,10 +217,11 @@ export class MemoryJoins {
 
   /** `cancel`: cancels a member that waits or runs; false if it does neither. */
   sweep(cancel: (queue: string, id: string) => boolean, now: number): { failed: FailedJoin[]; more: boolean } {
-    const due = [...this.#joins.values()].filter((join) => join.job.state === 'waiting' && waitsUntil(join) <= now)
-    // Those of one moment in the order in which they came.
-    due.sort((a, b) => waitsUntil(a) - waitsUntil(b))
-    for (const join of due.slice(0, upkeepLimit)) {
+    const due = [...this.#joins.values()]
+      .filter((join) => join.job.state === 'waiting' && waitsUntil(join) <= now)
+      .map((join) => ({ join, until: waitsUntil(join), queue: join.job.queue, id: join.job.spec.id }))
+      .sort(byLateness)
+    for (const { join } of due.slice(0, upkeepLimit)) {
       if (isNeverSealed(join) && join.sealBy <= now) this.#fail(join, neverSealedReason, neverSealedError, now)
       else this.#fail(join, lateReason, lateError(outstandingIn(join.sets)), now)
     }

@@ -157,7 +157,7 @@ own_checks.joined = function(field)
   if not fragment_there(string.match(field, '^%d+') or '') then say('jobless', name, field) end
 end
 own_checks['join-tasks'] = function(member)
-  if not find('fzxwcr', sub(member, 1, 1), 1, true) then say('foreign', name, member) end
+  if not find('fztxwcr', sub(member, 1, 1), 1, true) then say('foreign', name, member) end
 end
 sets['join-tasks'] = true
 `
@@ -340,6 +340,7 @@ local function check_member(member, score)
   local j = look(id)
   if j == nil then say('jobless', name, id)
   elseif j and not belongs(j, member) then say('misplaced', name, id) end
+  if j and name == 'joining' and call('HEXISTS', JOINS, 'j' .. id) == 0 then say('joinless', name, id) end
 end
 -- A stale element is passed over; any other must be of a ready job, because claims grant it.
 local function check_element(element, before)

@@ -89,6 +89,11 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
     ),
   leaseless: () => warning('shared leases of these fences are not there any more', fillsMemory),
   resultless: () => error('completed, and their kept results are missing', 'A caller that asks for them finds none.'),
+  joinless: () =>
+    error(
+      'are joins, and it is not stored for whom they wait',
+      'They wait for ever. Delete them, and enqueue them again.',
+    ),
   inputless: () =>
     warning('were cancelled after they had begun, and their inputs are missing', 'Their records show less.'),
   remembered: () =>

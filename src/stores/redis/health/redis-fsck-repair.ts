@@ -10,7 +10,8 @@ import { guard, runOn, scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { queuesKey } from '../redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from '../redis-layout.js'
-import { checkRedis } from './redis-fsck.js'
+import { checkRedis, plainQueues } from './redis-fsck.js'
+import { RedisJoinFsck } from './redis-join-fsck.js'
 
 /** The elements of a step. */
 const stepCount = 100
@@ -35,6 +36,9 @@ export async function repairRedis(client: RedisClient, namespace: string, queue?
     mended.push(...(await countGroups(client, shard, what).catch(unlessUnusable)))
     mended.push(...(await countPayloads(client, shard, what).catch(unlessUnusable)))
   }
+  const joins = new RedisJoinFsck(client, plainQueues(namespace, stored), true)
+  for (const name of queue === undefined ? names : [queue])
+    mended.push(...(await joins.repairs(name).catch(unlessUnusable)))
   const found = await checkRedis(client, namespace, queue)
   const counted: FsckRepair[] = []
   for (const place of places) counted.push(...(await countStale(client, place, found)))

@@ -3,7 +3,7 @@
  * throttles, then unknown ones. It only reads, a little at a time, while work goes on.
  */
 
-import { UnknownQueueError } from '../../../core/errors.js'
+import { hasCode, UnknownQueueError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
 import { isRulesText } from '../../../core/queue/throttle.js'
 import { isQueueName } from '../../../core/values/ids.js'
@@ -23,11 +23,12 @@ import {
   scopeKeyTypes,
   workersKey,
 } from '../redis-keys.js'
-import { layoutIn, liveShards, queueIn, type RedisShard } from '../redis-layout.js'
+import { layoutIn, liveShards, queueIn, type RedisQueue, type RedisShard } from '../redis-layout.js'
 import { checkScripts, scanScript } from './fsck-scripts.js'
 import { globLiteral } from './redis-acl.js'
 import { unreadable } from './redis-doctor-rules.js'
 import { RedisBreaches } from './redis-fsck-findings.js'
+import { RedisJoinFsck } from './redis-join-fsck.js'
 import { serversOf } from './redis-servers.js'
 
 /** Keys that are checked in one step instead. */
@@ -55,7 +56,8 @@ export async function checkRedis(client: RedisClient, namespace: string, queue?:
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
   const checked = queue === undefined ? names : [queue]
   const findings: FsckFinding[] = []
-  for (const name of checked) findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!)))
+  const joins = new RedisJoinFsck(client, plainQueues(namespace, stored), false)
+  for (const name of checked) findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!, joins)))
   const members = checked.flatMap((name) => membersIn(namespace, name, stored.get(name)!))
   findings.push(...(await throttleFindings(client, namespace, members)))
   if (queue === undefined)
@@ -72,6 +74,20 @@ async function storedQueues(client: RedisClient, namespace: string): Promise<Map
   return new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
 }
 
+/** The plain queues whose layout can be read, by name. */
+export function plainQueues(namespace: string, stored: ReadonlyMap<string, string>): Map<string, RedisQueue> {
+  const found = [...stored].flatMap(([name, text]) => {
+    const layout = layoutIn(text)
+    return layout?.kind === 'plain' ? [[name, queueIn(namespace, name, layout)] as const] : []
+  })
+  return new Map(found)
+}
+
+function unlessCorrupt(error: unknown): FsckFinding[] {
+  if (hasCode(error, 'store-corrupt')) return []
+  throw error
+}
+
 /** The queue as a member of its throttle, if it has one. */
 function membersIn(namespace: string, name: string, stored: string): ThrottleMember[] {
   const layout = layoutIn(stored)
@@ -85,6 +101,7 @@ async function checkQueue(
   namespace: string,
   name: string,
   stored: string,
+  joins: RedisJoinFsck,
 ): Promise<FsckFinding[]> {
   const what = `queue ${name}`
   const layout = layoutIn(stored)
@@ -102,6 +119,8 @@ async function checkQueue(
     findings.push(...checked.findings)
     jobs += checked.jobs
   }
+  // What is wrong with its keys was found above.
+  findings.push(...(await joins.findings(name).catch(unlessCorrupt)))
   if (findings.length === 0)
     findings.push({ level: 'ok', what, text: `${jobs === 1 ? '1 job' : `${jobs} jobs`}, everything in its place` })
   return findings

@@ -7,7 +7,7 @@ const graphText = enqueueGraphText({
   begin: String.raw`
 local graph = cjson.decode(ARGV[#ARGV])
 local known_joins, fragments, joining, begun = joins(), {}, {}, {}
-for n = 1, #ids do
+for n = 1, graph.probe and 0 or #ids do
   if graph.joins[n] ~= 0 then
     local j = records[n] and call('HEXISTS', JOINS, 'j' .. ids[n]) == 1 and leftover(ids[n], records[n])
     if j then

@@ -120,10 +120,10 @@ local tasks = call('ZRANGE', JOIN_TASKS, '(0', now, 'BYSCORE', 'LIMIT', 0, ARGV[
 for i = 1, #tasks, 2 do
   local task = tasks[i]
   local kind, id = sub(task, 1, 1), sub(task, 2)
-  local j = job(id)
+  local j = kind ~= 'r' and job(id)
   local join = j and call('HGET', JOINS, 'j' .. id)
   if kind == 'r' then
-    if j and j.state == 'd' then rows[#rows + 1] = { kind, id, j.task, j.reason or '' } end
+    rows[#rows + 1] = { kind, string.match(id, '^%d+%z(%Z+)%z(%Z*)%z(%Z*)$') }
     call('ZREM', JOIN_TASKS, task)
   elseif join and not j.claim and j.state == (kind == 'w' and 'w' or 'd') then rows[#rows + 1] = { kind, id, join, tasks[i + 1] }
   else call('ZREM', JOIN_TASKS, task) end

@@ -1,11 +1,18 @@
 /** The joins of a Redis store. */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
+import { hasCode, InvalidArgumentError } from '../../../core/errors.js'
 import type { JobKey } from '../../contract/job-records.js'
 import type { FailedJoin, GraphAnswer, Joins, MemberEnd, StoredJoin, StoredSet } from '../../contract/joins.js'
 import type { EnqueueCall } from '../../contract/new-job.js'
 import type { Fate } from '../../contract/new-join.js'
-import { doneIn, lateError, lateReason, neverSealedError, neverSealedReason } from '../../rules/join-rules.js'
+import {
+  byLateness,
+  doneIn,
+  lateError,
+  lateReason,
+  neverSealedError,
+  neverSealedReason,
+} from '../../rules/join-rules.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { readPayload } from '../format/redis-job.js'
@@ -44,6 +51,8 @@ const leftBehindMs = 1_000
 const mostDue = 100
 /** The most steps of 1,000 members in which one sweep cancels the rest of a join. */
 const mostCancelSteps = 100
+/** How often one sweep looks for joins that died of members that it has cancelled. */
+const mostCutRounds = 10
 /** A queue that has had neither joins nor members for this long, in ms, is swept no more until it has some again. */
 const idleMs = 3_600_000
 /** A page of ends ends with the one that brings it to so many bytes. */
@@ -65,18 +74,13 @@ interface FoundJoin {
 
 /** What a sweep is to do about a join. */
 interface DueJoin {
+  readonly shard: RedisShard
   readonly kind: string
+  readonly queue: string
   readonly id: string
   readonly join?: RedisJoin
   readonly since?: string
   readonly failed?: FailedJoin
-}
-
-interface SweptShard {
-  readonly failed: FailedJoin[]
-  readonly more: boolean
-  /** Whether there are joins, or members of some. */
-  readonly isUsed: boolean
 }
 
 const fates: Readonly<Record<string, Fate>> = { c: 'completed', d: 'dead', x: 'cancelled', e: 'expired' }
@@ -171,19 +175,53 @@ export class RedisJoins implements Joins {
     const [places, lead] = joinIndexKeys(this.#namespace)
     const reply = listIn(await this.#client.run(scheduleLeadScript, [lead, places], [worker, String(leadMs)]))
     if (textIn(reply[1]) !== worker) return { failed: [], more: false }
-    const now = numberIn(reply[0])
-    // Joins on a server that is away must not stop the others.
-    const swept = await partialReplies(listIn(reply[3]).map((name) => this.#sweepQueue(textIn(name), now)))
-    return { failed: swept.flatMap(({ failed }) => failed), more: swept.some(({ more }) => more) }
+    return this.#sweepQueues(listIn(reply[3]).map(textIn), numberIn(reply[0]))
   }
 
-  async #sweepQueue(name: string, now: number): Promise<SweptShard> {
-    const found = await unlessUnknown(this.#queues.find([name]))
-    const shards = found?.[0]?.shards ?? []
-    const swept = shards.length === 0 ? [] : await partialReplies(shards.map((shard) => this.#sweepShard(shard)))
-    const isUsed = swept.length < shards.length || swept.some((one) => one.isUsed)
-    if (!isUsed) await this.#leaveIdle(name, now)
-    return { failed: swept.flatMap(({ failed }) => failed), more: swept.some(({ more }) => more), isUsed }
+  async #sweepQueues(names: readonly string[], now: number): Promise<{ failed: FailedJoin[]; more: boolean }> {
+    const queues = await Promise.all(
+      names.map(async (name) => ({
+        name,
+        shards: (await unlessUnknown(this.#queues.find([name])))?.[0]?.shards ?? [],
+      })),
+    )
+    const shards = queues.flatMap((queue) => queue.shards)
+    // Joins on a server that is away must not stop the others.
+    const told = await partialReplies(shards.map((shard) => this.#queues.reports.deliverOlder(shard, leftBehindMs)))
+    const failed: FailedJoin[] = []
+    const used = new Set<string>()
+    let isFull = false
+    let isWhole = told.length === shards.length
+    const due = async (): Promise<DueJoin[]> => {
+      const looked = await partialReplies(shards.map((shard) => this.#due(shard)))
+      for (const { shard, isUsed } of looked) if (isUsed) used.add(shard.tag)
+      isWhole &&= looked.length === shards.length
+      isFull ||= looked.some(({ rows }) => rows.length === mostDue)
+      failed.push(...looked.flatMap(({ rows }) => rows).flatMap((row) => row.failed ?? []))
+      return looked.flatMap(({ rows }) => rows)
+    }
+    const first = await due()
+    // One after the other: the death of one may be the death of the next.
+    const late = first.flatMap((row) => (row.kind === 'w' ? [{ ...row, until: row.join!.until_at }] : []))
+    for (const { shard, id, join } of late.sort(byLateness))
+      await this.#letDie(shard, id, join!).catch(unlessUnavailable)
+    let cuts = (late.length > 0 ? await due() : first).filter(({ kind }) => kind === 'c')
+    let isLeft = false
+    // A member that is cancelled may make another join dead.
+    for (let rounds = 0; cuts.length > 0 && !isLeft; rounds += 1) {
+      const done = new Set<string>()
+      for (const { shard, id, join, since } of cuts) {
+        const isMore = await this.#cancelRest(shard, id, join!, since!).catch(unlessUnavailable)
+        isLeft ||= isMore === true
+        done.add(`${shard.tag} ${id}`)
+      }
+      isLeft ||= rounds === mostCutRounds
+      // What could not be reached is for the next sweep.
+      cuts = (await due()).filter(({ kind, shard, id }) => kind === 'c' && !done.has(`${shard.tag} ${id}`))
+    }
+    for (const queue of queues)
+      if (isWhole && queue.shards.every(({ tag }) => !used.has(tag))) await this.#leaveIdle(queue.name, now)
+    return { failed, more: isFull || isLeft || told.includes(true) }
   }
 
   /**
@@ -201,21 +239,9 @@ export class RedisJoins implements Joins {
     else if (since + idleMs <= now) await this.#client.run(compareAndSetScript, [places], [name, mark])
   }
 
-  async #sweepShard(shard: RedisShard): Promise<SweptShard> {
-    let more = await this.#queues.reports.deliverOlder(shard, leftBehindMs)
-    // What has come due before is told in the same sweep that finds it.
-    const late = await this.#due(shard)
-    for (const { kind, id, join } of late.rows) if (kind === 'w') await this.#letDie(shard, id, join!)
-    const cuts = late.rows.filter(({ kind }) => kind === 'c')
-    for (const { id, join, since } of cuts) more = (await this.#cancelRest(shard, id, join!, since!)) || more
-    const died = late.rows.length > 0 ? await this.#due(shard) : late
-    const failed = [...late.rows, ...(died === late ? [] : died.rows)].flatMap(({ failed: one }) => one ?? [])
-    return { failed, more: more || late.rows.length === mostDue, isUsed: died.isUsed }
-  }
-
-  async #due(shard: RedisShard): Promise<{ isUsed: boolean; rows: DueJoin[] }> {
+  async #due(shard: RedisShard): Promise<{ shard: RedisShard; isUsed: boolean; rows: DueJoin[] }> {
     const [isUsed, ...rows] = listIn(await this.#queues.run(shard, dueScript, [String(mostDue)]))
-    return { isUsed: isUsed === 1, rows: rows.map((row) => dueRow(shard.queue, listIn(row).map(textIn))) }
+    return { shard, isUsed: isUsed === 1, rows: rows.map((row) => dueJoin(shard, listIn(row).map(textIn))) }
   }
 
   /** A join has waited for too long. First it hears how many of its members have ended: perhaps all have. */
@@ -327,9 +353,16 @@ function decidedSet({ oldest: _, ...set }: StoredSet): StoredSet {
   return { ...set, counts: { ...set.counts, dead } }
 }
 
-function dueRow(queue: string, [kind, id, text, more]: readonly string[]): DueJoin {
-  if (kind === 'r') return { kind, id: id!, failed: { queue, id: id!, task: text!, reason: more! } }
-  return { kind: kind!, id: id!, join: JSON.parse(text!) as RedisJoin, since: more! }
+function unlessUnavailable(error: unknown): undefined {
+  if (hasCode(error, 'store-unavailable')) return undefined
+  throw error
+}
+
+function dueJoin(shard: RedisShard, [kind, id, text, more]: readonly string[]): DueJoin {
+  const { queue } = shard
+  const row = { shard, queue, kind: kind!, id: id! }
+  if (kind === 'r') return { ...row, failed: { queue, id: id!, task: text!, reason: more! } }
+  return { ...row, join: JSON.parse(text!) as RedisJoin, since: more! }
 }
 
 /** `kept`: the letter of the fate, then the error behind a `=`, or the result in its stored form. */

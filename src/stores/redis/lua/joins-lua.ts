@@ -6,16 +6,16 @@
  * server. What a fragment has to tell its join is marked in `join-tasks`, and delivered by the caller of the script, or
  * later by a sweep (`redis-join-reports.ts`). The join has what each fragment has told it.
  *
- * Fields of `joins`. `#`: the last number given to a fragment · `n` and the key of a fragment (queue and id of the join,
+ * Fields of `joins`. `#`: the last number given to a fragment or death · `n` and the key of a fragment (queue and id of the join,
  * name of the set, beginning of its ids, NUL between them) → its number · `h` and the number → its header (`FORM`, key) ·
  * `b`, number, dot, n → 1 bit for each member from 4,096 × n on, the lowest first: whether it is outstanding no more;
  * trailing zero bytes are left out, and '' means that all are · `j` and the id of a join → JSON (`begin`) · `x` and the
  * id of a join that is gone → its sets.
  *
  * Members of `join-tasks`. Negative scores: `f` and the number of a fragment that has something to tell · `z` and the id
- * of a join that will run: its fragments are to be frozen · `x` and the id of a join that is gone: its fragments are to
+ * of a join that will run: its fragments are to be frozen · `t` and the id of one that then died: they are no more · `x` and the id of a join that is gone: its fragments are to
  * be dropped. Positive scores: `w` and the id of a join that waits until then · `c` and the id of a dead join whose
- * members are to be cancelled · `r` and the id of a join whose death is to be reported.
+ * members are to be cancelled · `r`, number, id, task and reason of the death of a join that is to be reported, NUL between them.
  *
  * The places of a job, behind `rememberMs` in its record: `w` for a join; for each fragment that hears of its end the
  * number of that, a dot, and its number in the set.
@@ -114,6 +114,17 @@ local function end_at(field)
   return kept or nil
 end
 local function is_dead(f, field) return f.d > 0 and sub(end_at(field) or '', 1, 1) == 'd' end
+-- A join that was to run has died: until it is revived, ends of its members count again.
+local function thaw(j)
+  local record = call('HGET', JOINS, 'j' .. j.id)
+  local join = record and cjson.decode(record)
+  if not join or join.ran ~= 1 then return end
+  join.ran = 0
+  call('HSET', JOINS, 'j' .. j.id, cjson.encode(join))
+  call('ZREM', JOIN_TASKS, 'z' .. j.id)
+  call('ZADD', JOIN_TASKS, 'NX', -now, 't' .. j.id)
+  told().tells = true
+end
 -- The member in this place of a fragment has ended so: c completed, d dead, x cancelled, e expired. left: its result in
 -- the stored form, or its error. field: number of the fragment, dot, number of the member.
 -- Of ends that were reported before, only one changes: a dead member may go for good.
@@ -140,6 +151,7 @@ function M.report_at(f, number, field, fate, left)
   end
 end
 function M.report(j, fate, left)
+  if fate == 'd' and byte(j.places) == 119 then thaw(j) end
   for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
     M.report_at(M.fragment(serial), tonumber(place), serial .. '.' .. place, fate, left)
   end
@@ -241,6 +253,8 @@ local function release(j, join)
   if how == 'd' then due = now + math.min(tonumber(ms), tonumber(bound) or math.huge)
   elseif how == 'r' then due = tonumber(ms) end
   call('ZREM', JOIN_TASKS, 'w' .. j.id)
+  join.ran = 1
+  M.write(j.id, join)
   tell_later('z' .. j.id)
   leave(j)
   if due and due > now then
@@ -262,7 +276,7 @@ end
 function M.fail(j, join, reason, error)
   bury(j, reason, error)
   call('ZREM', JOIN_TASKS, 'w' .. j.id)
-  call('ZADD', JOIN_TASKS, now, 'r' .. j.id)
+  call('ZADD', JOIN_TASKS, now, table.concat({ 'r' .. string.format('%d', call('HINCRBY', JOINS, '#', 1)), j.id, j.task, reason }, '\0'))
   if reason == '${memberDeadReason}' and join.rest == 1 then call('ZADD', JOIN_TASKS, now, 'c' .. j.id) end
   tell_ends()
 end
@@ -321,7 +335,12 @@ function M.revive(j)
     call('ZREM', JOIN_TASKS, 'c' .. j.id)
     wait(j.id, join)
     M.write(j.id, join)
-  elseif join then tell_later('z' .. j.id) end
+  elseif join then
+    join.ran = 1
+    M.write(j.id, join)
+    call('ZREM', JOIN_TASKS, 't' .. j.id)
+    tell_later('z' .. j.id)
+  end
   report_revived(j)
   return becomes
 end
@@ -331,7 +350,7 @@ local function forget(j)
   if not record then return end
   call('HDEL', JOINS, 'j' .. j.id)
   call('HSET', JOINS, 'x' .. j.id, record)
-  call('ZREM', JOIN_TASKS, 'w' .. j.id, 'z' .. j.id, 'c' .. j.id)
+  call('ZREM', JOIN_TASKS, 'w' .. j.id, 'z' .. j.id, 't' .. j.id, 'c' .. j.id)
   tell_later('x' .. j.id)
 end
 -- The job is dropped: unless it has ended before, it is as good as cancelled.
@@ -343,6 +362,7 @@ function M.kept(j, result)
   M.report(j, 'c', result)
   forget(j)
 end
+M.HOLD, M.has_to_tell, M.is_complete = HOLD, has_to_tell, is_complete
 `
 
 /** A lazy function whose first call makes the others: most scripts that change jobs need none of them. */

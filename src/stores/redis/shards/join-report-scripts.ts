@@ -20,7 +20,7 @@ end
 /**
  * ARGV: for how many ms something must have been waiting, the most to return.
  * Returns what is to be told to other shards, oldest first, each as a list: 'f', number of the fragment, its key, its
- * parts (`parts_of`) · 'z' or 'x', id of a join, its sets as JSON.
+ * parts (`parts_of`) · 'z', 't' or 'x', id of a join, its sets as JSON.
  */
 export const reportsScript = joinScript(
   'join-reports',
@@ -32,7 +32,7 @@ if not tasks[1] then tasks = call('ZRANGE', JOIN_TASKS, '-inf', string.format('(
 for _, task in ipairs(tasks) do
   local kind, name = sub(task, 1, 1), sub(task, 2)
   local f = kind == 'f' and joins().fragment(name)
-  local record = kind ~= 'f' and call('HGET', JOINS, (kind == 'z' and 'j' or 'x') .. name)
+  local record = kind ~= 'f' and call('HGET', JOINS, (kind == 'x' and 'x' or 'j') .. name)
   if f then
     local row = { kind, name, f.key }
     for _, part in ipairs(parts_of(f)) do row[#row + 1] = part end
@@ -77,8 +77,8 @@ end
 )
 
 /**
- * ARGV: key of a fragment, 'freeze'; or 'drop', a number of a member.
- * freeze: later ends change nothing. drop: the same, and removes the ends of up to 1,000 members from this number on,
+ * ARGV: key of a fragment, 'freeze' or 'thaw'; or 'drop', a number of a member.
+ * freeze: later ends change nothing. thaw: they do again. drop: the same, and removes the ends of up to 1,000 members from this number on,
  * and behind the last one the fragment. Returns the number to go on with, or -1.
  */
 export const endFragmentScript = joinScript(
@@ -87,11 +87,12 @@ export const endFragmentScript = joinScript(
 local f = joins().fragment_of(ARGV[1])
 if not f then return -1 end
 call('ZREM', JOIN_TASKS, 'f' .. f.serial)
-if f.frozen == 0 then
-  f.frozen, f.is_touched = 1, true
+local frozen = ARGV[2] == 'thaw' and 0 or 1
+if f.frozen ~= frozen then
+  f.frozen, f.is_touched = frozen, true
   joins().flush()
 end
-if ARGV[2] == 'freeze' then return -1 end
+if ARGV[2] ~= 'drop' then return -1 end
 local from, fields = tonumber(ARGV[3]), {}
 local behind = math.min(from + 1000, f.high)
 for number = from, behind - 1 do fields[#fields + 1] = f.serial .. '.' .. string.format('%d', number) end

@@ -12,6 +12,8 @@ import type { ShardScript } from '../client/redis-script.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
 import { doneScript, endFragmentScript, hearScript, reportsScript, toldScript } from './join-report-scripts.js'
 
+/** What becomes of the fragments of a join, by the kind of the task. */
+const changes = { z: 'freeze', t: 'thaw', x: 'drop' } as const
 /** What one look at a shard takes. */
 const mostReports = 100
 /** How far one call follows joins of joins; the rest is for the sweep. */
@@ -137,7 +139,7 @@ export class RedisJoinReports {
         const kind = textIn(row[0])
         if (kind === 'f') return this.#tell(shard, row, tells)
         const join = JSON.parse(textIn(row[2])) as RedisJoin
-        return this.#endFragments(shard, kind === 'x' ? 'drop' : 'freeze', textIn(row[1]), join)
+        return this.#changeFragments(shard, kind as keyof typeof changes, textIn(row[1]), join)
       }),
     )
     for (const one of told) if (one.status === 'rejected') throw one.reason
@@ -171,8 +173,14 @@ export class RedisJoinReports {
     return isThere === 1
   }
 
-  /** Freezes or drops the fragments of a join. Returns whether some are left. */
-  async #endFragments(home: RedisShard, how: 'freeze' | 'drop', id: string, { sets }: RedisJoin): Promise<boolean> {
+  /** Freezes, thaws or drops the fragments of a join. Returns whether some are left. */
+  async #changeFragments(
+    home: RedisShard,
+    kind: keyof typeof changes,
+    id: string,
+    { sets }: RedisJoin,
+  ): Promise<boolean> {
+    const how = changes[kind]
     const ended = await Promise.all(
       sets.map(async (set) => {
         const key = fragmentKey({ queue: home.queue, id }, set.name, set.base)
@@ -186,7 +194,7 @@ export class RedisJoinReports {
       }),
     )
     if (ended.includes(true)) return true
-    await this.#queues.run(home, doneScript, [`${how === 'drop' ? 'x' : 'z'}${id}`])
+    await this.#queues.run(home, doneScript, [`${kind}${id}`])
     return false
   }
 

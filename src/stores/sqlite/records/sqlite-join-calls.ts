@@ -7,6 +7,7 @@ import { type HeldSet, isNeverSealed, placeRowsIn, storedSet } from '../../rows/
 import { toStored } from '../../rows/stored-text.js'
 import { stepLimit, upkeepLimit } from '../../rules/bounds.js'
 import {
+  byLateness,
   joinDeadReason,
   lateError,
   lateReason,
@@ -99,7 +100,11 @@ export class SqliteJoinCalls {
     const { joins } = this.#transaction
     joins.flush()
     const rids = this.#transaction.run(overdueJoins(now, upkeepLimit + 1))
-    for (const rid of rids.slice(0, upkeepLimit)) {
+    const due = rids.slice(0, upkeepLimit).map((rid) => {
+      const join = joins.of(rid)
+      return { rid, until: join?.row.due_at ?? 0, queue: join?.queue ?? '', id: join?.id ?? '' }
+    })
+    for (const { rid } of due.sort(byLateness)) {
       const join = joins.of(rid)
       if (join === undefined) joins.isOver(rid)
       else if (isNeverSealed(join.sets) && join.row.seal_by <= now)
