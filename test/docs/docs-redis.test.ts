@@ -1,6 +1,6 @@
 /** The documentation of the Redis store, against real servers. */
 
-import { defineOrderedTask, defineTask, millrace } from 'millrace'
+import { defineOrderedTask, defineTask, many, millrace } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Document } from './document.js'
@@ -13,6 +13,27 @@ describe('the Redis rights that the documentation lists', () => {
     single: words,
     cluster: [...words.slice(0, -lastLine.split(' ').length), ...ofCluster!.text.split(' ')],
   }
+  const row = defineTask({ name: 'row', queue: 'rows', run: async (n: number) => n })
+  const sum = defineTask({
+    name: 'sum',
+    joins: { rows: many(row) },
+    async run(_: string, ctx) {
+      let total = 0
+      for await (const n of ctx.joined.rows) total += n
+      return total
+    },
+  })
+  const breaking = defineTask({
+    name: 'breaking',
+    queue: 'broken',
+    retry: { max: 0 },
+    run: async (_: string) => Promise.reject(new Error('no')),
+  })
+  const hopeless = defineTask({
+    name: 'hopeless',
+    joins: { rows: many(breaking, { cancelRest: true }) },
+    run: async (_: string) => 'never',
+  })
   const greet = defineTask({ name: 'greet', queue: 'it', run: async (name) => `Hello, ${name}!` })
 
   it.each(['single', 'cluster'] as const)('are sufficient: %s', { timeout: 60_000 }, async (mode) => {
@@ -85,6 +106,32 @@ describe('the Redis rights that the documentation lists', () => {
       }
     },
   )
+
+  it.each(['single', 'cluster'] as const)('are sufficient for joins: %s', { timeout: 60_000 }, async (mode) => {
+    const redis = await startRedis({ mode })
+    try {
+      for (const server of redis.servers) await server.ask(...rights[mode])
+      const mill = millrace({
+        store: redis.url.replace('://', '://millrace:PASSWORD@'),
+        tasks: [row, sum, breaking, hopeless],
+        queues: { rows: { shards: 2 } },
+      })
+      const failed = new Promise<{ readonly reason: string }>((resolve) => mill.on('join.failed', resolve))
+      const worker = mill.worker()
+      await worker.start()
+
+      const total = await mill.enqueue(sum, 'all', { after: { rows: Array.from({ length: 1_100 }, (_, n) => n) } })
+      expect(await total.result({ timeout: '30s' })).toBe((1_099 * 1_100) / 2)
+      const dead = await mill.enqueue(hopeless, 'x', { id: 'dead', after: { rows: ['1', '2'] } })
+      await expect(dead.result({ timeout: '10s' })).rejects.toMatchObject({ code: 'job-dead' })
+      expect((await failed).reason).toBe('join-member-dead')
+      expect((await mill.queue('default').jobs.get('dead'))?.state).toBe('dead')
+      await worker.stop()
+      await mill.close()
+    } finally {
+      await redis.stop()
+    }
+  })
 
   it('are necessary: without the right to run scripts the store is refused', async () => {
     const redis = await startRedis()

@@ -2,7 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
-import { bury, defineOrderedTask, defineTask, type Mill, type MillOptions } from 'millrace'
+import { bury, defineOrderedTask, defineTask, type Mill, type MillOptions, many } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { newKey, oldKey } from '../core/seal-keys.js'
 import { nextEvent } from '../next-event.js'
@@ -146,6 +146,33 @@ async function scene(options: Omit<MillOptions, 'store'>) {
   }
   return { on, task, mill, ends }
 }
+
+describe.each(packedKinds)('sealed results of members, on %s', (kind) => {
+  it('are read by their join, whatever queue a member was sent to', async () => {
+    const on = await packedStores[kind]()
+    const part = defineTask({ name: 'part', run: async (n: number) => n * 2 })
+    const whole = defineTask({
+      name: 'whole',
+      joins: { one: part, all: many(part) },
+      async run(_: string, ctx) {
+        const all: number[] = []
+        for await (const n of ctx.joined.all) all.push(n)
+        return [ctx.joined.one, ...all]
+      },
+    })
+    const mill = on.mill({ ...packing, queues: { aside: {} }, tasks: [part, whole] })
+    const job = await mill.flow((f) =>
+      f.job(whole, 'x', {
+        after: { one: f.job(part, 1, { queue: 'aside' }), all: f.jobs(part, [2, 3], { queue: 'aside' }) },
+      }),
+    )
+    const worker = mill.worker()
+    await worker.start()
+
+    expect(await job.result({ timeout: '10s' })).toEqual([2, 4, 6])
+    await worker.stop()
+  })
+})
 
 describe('a job sealed by a key that the worker lacks', () => {
   it('waits for a worker that has the key, which its record names', async () => {
