@@ -347,10 +347,12 @@ function missing(ends: readonly MemberEnd[], from: number, behind: number): Memb
 }
 
 /** The same for its counts. */
-function decidedSet({ oldest: _, ...set }: StoredSet): StoredSet {
+function decidedSet({ oldest, ...set }: StoredSet): StoredSet {
   const { completed, cancelled, expired } = set.counts
   const dead = (set.size ?? set.added) - completed - cancelled - expired
-  return { ...set, counts: { ...set.counts, dead } }
+  // A member that came behind the last one of a sealed set is outstanding for ever.
+  const isBehind = oldest !== undefined && set.size !== undefined && oldest >= set.size
+  return { ...set, counts: { ...set.counts, dead }, ...(isBehind ? { oldest } : {}) }
 }
 
 function unlessUnavailable(error: unknown): undefined {
