@@ -22,10 +22,10 @@ const mostAsked = 500
 const mostRecounted = 100_000
 const shownIds = 3
 
-type Fault = 'miscounted' | 'untold' | 'unnoticed' | 'untimed' | 'lost' | 'orphan'
+type JoinFault = 'miscounted' | 'untold' | 'unnoticed' | 'untimed' | 'lost' | 'orphan'
 
 /** Of each fault how grave it is, its text in a finding, and in a repair. */
-const faults: Readonly<Record<Fault, readonly [level: 'error' | 'warning', wrong: string, mended: string]>> = {
+const faults: Readonly<Record<JoinFault, readonly [level: 'error' | 'warning', wrong: string, mended: string]>> = {
   miscounted: [
     'error',
     'the ends of members of these joins are counted wrongly',
@@ -59,7 +59,7 @@ const harms: Readonly<Record<'error' | 'warning', string>> = {
 }
 
 /** What was found in one queue: the ids of joins by fault. */
-type Found = Map<Fault, Set<string>>
+type FoundFaults = Map<JoinFault, Set<string>>
 
 export class RedisJoinFsck {
   readonly #client: RedisClient
@@ -87,22 +87,22 @@ export class RedisJoinFsck {
     }))
   }
 
-  async #faultsOf(name: string): Promise<Found> {
-    const found: Found = new Map()
+  async #faultsOf(name: string): Promise<FoundFaults> {
+    const found: FoundFaults = new Map()
     for (const shard of this.#queues.get(name)?.shards ?? []) {
       if ((await this.#client.command('EXISTS', [keyIn(shard.keys, 'meta')])) === 1) await this.#shard(shard, found)
     }
     return found
   }
 
-  async #shard(shard: RedisShard, found: Found): Promise<void> {
+  async #shard(shard: RedisShard, found: FoundFaults): Promise<void> {
     let cursor = '0'
     do {
       const args = [cursor, stepCount, this.#mends ? '1' : '0']
       const [next, faulty, fragments, joins] = listIn(await runOn(this.#client, shard, stepScript, args))
       for (const row of rowsIn(faulty!, 2)) {
         const [fault, id] = row.map(textIn)
-        add(found, fault as Fault, id!)
+        add(found, fault as JoinFault, id!)
       }
       for (const key of listIn(fragments).map(textIn)) await this.#orphan(shard, key, found)
       for (const row of rowsIn(joins!, 2)) {
@@ -114,7 +114,7 @@ export class RedisJoinFsck {
   }
 
   /** A fragment that has nobody to wait for, and perhaps no join. */
-  async #orphan(shard: RedisShard, key: string, found: Found): Promise<void> {
+  async #orphan(shard: RedisShard, key: string, found: FoundFaults): Promise<void> {
     const [queue, id] = key.split('\0') as [string, string]
     const home = this.#queues.get(queue)
     if (home !== undefined) {
@@ -131,7 +131,7 @@ export class RedisJoinFsck {
   }
 
   /** Asks where they should be for the members that have not ended. */
-  async #lostOf(home: RedisShard, id: string, { sets }: RedisJoin, found: Found): Promise<void> {
+  async #lostOf(home: RedisShard, id: string, { sets }: RedisJoin, found: FoundFaults): Promise<void> {
     for (const set of sets) {
       if (set.size < 0) continue
       const queue = this.#queues.get(set.queue)
@@ -183,7 +183,7 @@ export class RedisJoinFsck {
   }
 }
 
-function add(found: Found, fault: Fault, id: string): void {
+function add(found: FoundFaults, fault: JoinFault, id: string): void {
   found.set(fault, (found.get(fault) ?? new Set()).add(id))
 }
 

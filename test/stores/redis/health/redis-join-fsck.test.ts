@@ -65,7 +65,7 @@ it.each([
   expect(await scene.state()).toBe('ready')
 })
 
-it('a join that was not told of its last member, and nobody is about to tell it, is ready after a repair', async () => {
+it('a join that does not know of its last end and would never hear it is ready after a repair', async () => {
   const { joins, scene, claims } = await waiting()
   const dying = await joins.open((script) => script === 'join-hear')
   await dying.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
