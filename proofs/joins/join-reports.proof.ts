@@ -8,7 +8,7 @@ import { startRedis } from 'millrace/store-testing'
 import { catchAll } from '../models/model.js'
 import { caughtBy, type Mutation } from '../models/mutants.js'
 import { redisVersion } from '../redis-version.js'
-import type { Report, Summary } from '../report.js'
+import { Report, type Summary } from '../report.js'
 import { memoryJoinMutations, memoryRepeats } from './memory-join-mutations.js'
 import { redisJoinMutations, redisRepeats } from './redis-join-mutations.js'
 import { sqliteJoinMutations, sqliteRepeats } from './sqlite-join-mutations.js'
@@ -29,20 +29,29 @@ export async function prove(report: Report): Promise<Summary> {
       ['SQLite', 'sqlite', sqliteJoinMutations, sqliteRepeats],
       ['Redis', redis.url, redisJoinMutations, redisRepeats],
     ]
-    const survivors: string[] = []
-    for (const [name, place, mutations, repeats] of stores) {
-      if (only !== undefined && !only.split(',').includes(name)) continue
-      report.say(`— ${name}`)
-      survivors.push(...(await catchAll(report, mutations, place, noDraws)))
-      for (const repeat of repeats) {
-        const by = await caughtBy(repeat, place, noDraws)
-        report.claim(
-          `${repeat.what}: '${repeat.concern}' finds no difference${by === undefined ? '' : `, but for ${by}`}`,
-          by === undefined,
-        )
-      }
+    const asked = stores.filter(([name]) => only === undefined || only.split(',').includes(name))
+    // Beside each other: a mutant mostly waits for its process to begin.
+    const tried = await Promise.all(
+      asked.map(async ([name, place, mutations, repeats]) => {
+        const own = new Report()
+        own.say(`— ${name}`)
+        const survivors = await catchAll(own, mutations, place, noDraws)
+        for (const repeat of repeats) {
+          const by = await caughtBy(repeat, place, noDraws)
+          own.claim(
+            `${repeat.what}: '${repeat.concern}' finds no difference${by === undefined ? '' : `, but for ${by}`}`,
+            by === undefined,
+          )
+        }
+        return { own, survivors }
+      }),
+    )
+    for (const { own } of tried) {
+      report.lines.push(...own.lines)
+      report.failed.push(...own.failed)
     }
-    const mutants = stores.reduce((sum, [, , mutations]) => sum + mutations.length, 0)
+    const survivors = tried.flatMap((one) => one.survivors)
+    const mutants = asked.reduce((sum, [, , mutations]) => sum + mutations.length, 0)
     return { mutants, survivors }
   } finally {
     await redis.stop()
