@@ -54,7 +54,7 @@ export const redisJoinMutations = mutationsIn(`
 + lost_at, j.places = math.max(lost_at, j.updated), nil
 ! joins that die
 * what settled members report is not written
-- if REPORTS and joins().flush() then return
+- if REPORTS and \${parts[kind].flush} then return
 + if false then return
 ! the ends of members
 @ redis/claim/redis-settle.js
@@ -181,20 +181,20 @@ export const redisJoinMutations = mutationsIn(`
 ! the ends of members
 @ redis/lua/joins-lua.js
 * a second report of a member counts
-- local is_new = f and not has_bit and not was_dead
-+ local is_new = f and true
+- if has_bit or was_dead then
++ if false then
 ! the ends of members
 * an end counts twice
 - f[fate], f.version = f[fate] + 1, f.version + 1
 + f[fate], f.version = f[fate] + 2, f.version + 1
 ! the ends of members
 * a dead member that is deleted is reported again, though its set went on
-- fate == 'x' and f.on_dead ~= GO_ON)) then
-+ fate == 'x')) then
+- if not was_dead or fate ~= 'x' or f.on_dead == GO_ON then return end
++ if not was_dead or fate ~= 'x' then return end
 ! joins that die
 * a dead member that goes for good is unheard
-- or (was_dead and fate == 'x' and f.on_dead ~= GO_ON)) then
-+ or false) then
+- if not was_dead or fate ~= 'x' or f.on_dead == GO_ON then return end
++ do return end
 ! joins that die
 * a fragment does not tell that its last member has ended
 - return (done == f.count or
@@ -242,10 +242,8 @@ export const redisRepeats = mutationsIn(`
 @ redis/lua/joins-lua.js
 * each member reports twice
 - for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
--     local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
--     local has_bit
+-     M.report_at(
 + for serial, place in string.gmatch(j.places .. ' ' .. j.places, '(%d+)%.(%d+)') do
-+     local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
-+     local has_bit
++     M.report_at(
 ! the ends of members
 `)

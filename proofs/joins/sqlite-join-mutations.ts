@@ -137,8 +137,8 @@ export const sqliteJoinMutations = mutationsIn(`
 + counts[fate] += 2;
 ! the ends of members
 * ends that come together count twice
-- set.counts.completed += kept.length;
-+ set.counts.completed += 2 * kept.length;
+- counts.completed += kept.length;
++ counts.completed += 2 * kept.length;
 ! the ends of members
 * a dead member that is deleted is reported again, though its set went on
 -  || onDead === 'go-on'

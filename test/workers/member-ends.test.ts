@@ -2,7 +2,6 @@
 
 import { bury, cancel, defineTask, many, type Settled, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
-import * as v from 'valibot'
 import { storeKinds, testMill } from '../test-mill.js'
 
 const ends = {
@@ -23,13 +22,6 @@ const part = defineTask({
   retry: { max: 0 },
   run: async (how: keyof typeof ends): Promise<unknown> => ends[how](),
 })
-const checked = defineTask({
-  name: 'checked',
-  queue: 'parts',
-  input: v.string(),
-  retry: { max: 0 },
-  run: async (input) => input,
-})
 const foreign = defineTask({ name: 'foreign', queue: 'elsewhere', retry: { max: 0 } }).returns<unknown>()
 const item = defineTask({ name: 'item', queue: 'items' }).returns<unknown>()
 
@@ -40,21 +32,20 @@ const whole = defineTask({
   queue: 'wholes',
   joins: {
     parts: many(part, { onDead: 'go-on' }),
-    checks: many(checked, { onDead: 'go-on' }),
     foreign: many(foreign, { onDead: 'go-on' }),
     items: many(item, { onDead: 'go-on' }),
   },
   async run(_: object, ctx) {
     const all: string[] = []
-    for (const set of [ctx.joined.parts, ctx.joined.checks, ctx.joined.foreign, ctx.joined.items])
+    for (const set of [ctx.joined.parts, ctx.joined.foreign, ctx.joined.items])
       for await (const one of set as AsyncIterable<Settled<unknown>>) all.push(told(one))
     return all
   },
 })
 
-const tasks = [part, checked, foreign, item, whole]
+const tasks = [part, foreign, item, whole]
 const queues = { elsewhere: {}, items: {} }
-const none = { parts: [], checks: [], foreign: [], items: [] }
+const none = { parts: [], foreign: [], items: [] }
 
 describe.each(storeKinds)('a join on %s is told of a member', (kind) => {
   it('that returns, fails for the last time, cannot be mended, or ends itself by its outcome', async () => {

@@ -143,6 +143,18 @@ export const joinDeaths = joinConcern('joins that die', [], {
     assert.deepEqual((await scene.set()).counts, { completed: 0, dead: 1, cancelled: 0, expired: 0 })
   },
 
+  async 'a set that was complete with a dead member is not so any more when that is revived'(scene) {
+    await scene.join({ sets: { first: { size: 1, onDead: 'go-on' }, second: { size: 1, onDead: 'go-on' } } })
+    await scene.dies()
+    await scene.sweep()
+    await scene.records.morgue.revive(members, 'all')
+    // The revived member comes behind the other.
+    await scene.completes()
+    assert.equal(await scene.state(), 'waiting')
+    await scene.completes()
+    assert.equal(await scene.state(), 'ready')
+  },
+
   async 'if a set goes on, a revived member is outstanding again while the join waits'(scene) {
     await scene.join({ sets: { all: { size: 2, onDead: 'go-on' } } })
     await scene.dies()
