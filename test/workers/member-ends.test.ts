@@ -47,7 +47,7 @@ const tasks = [part, foreign, item, whole]
 const queues = { elsewhere: {}, items: {} }
 const none = { parts: [], foreign: [], items: [] }
 
-describe.each(storeKinds)('a join on %s is told of a member', (kind) => {
+describe.each(storeKinds)('a join on %s hears of a member', (kind) => {
   it('that returns, fails for the last time, cannot be mended, or ends itself by its outcome', async () => {
     const mill = testMill({ tasks, queues }, kind)
     await mill.worker({ queues: ['parts', 'wholes'] }).start()
