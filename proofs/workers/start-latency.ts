@@ -31,7 +31,7 @@ export async function startLatency(
   const folder = mkdtempSync(join(tmpdir(), 'millrace-latency-'))
   const store = url ?? `sqlite:${join(folder, 'jobs.db')}`
   const mill = millrace({ store, tasks: [timed] })
-  const worker = forkedProgram(join(import.meta.dirname, '../../bench/latency-worker.ts'), [store])
+  const worker = forkedProgram(join(import.meta.dirname, '../../bench/sqlite/latency-worker.ts'), [store])
   const hogs: ChildProcess[] = []
   try {
     await once(worker, 'message')
