@@ -46,7 +46,14 @@ export type { ThrottleOptions } from './core/queue/throttle-options.js'
 export type { ScheduleOptions } from './core/schedule/schedule-options.js'
 export type { AnyTask } from './core/task/any-task.js'
 export { type Backoff, exponential, polynomial } from './core/task/backoff.js'
-export type { BatchContext, JobContext, JoinContext, OrderedContext, OrderedJob } from './core/task/contexts.js'
+export type {
+  BatchContext,
+  JobContext,
+  JoinContext,
+  OrderedContext,
+  OrderedJob,
+  StepCall,
+} from './core/task/contexts.js'
 export type {
   AfterOf,
   EnqueueOptions,
@@ -86,6 +93,7 @@ export {
 export type { HoldOptions, HoldTime } from './core/task/outcome.js'
 export { bury, cancel, hold, type OutcomeValue, snooze } from './core/task/outcome.js'
 export type { Schema } from './core/task/schema.js'
+export { type AnySignal, type DefinedSignal, defineSignal, type SignalData } from './core/task/signal.js'
 export type { BatchHandler, BatchOptions } from './core/task/task.js'
 export {
   type BatchTask,
@@ -112,10 +120,10 @@ export type { StoreDescriptor } from './mill/store-source.js'
 export type { SelectorName } from './selectors/named-selectors.js'
 export type { Candidate, Selector } from './selectors/selector.js'
 export type { JobSelection } from './stores/contract/job-records.js'
+export type { ScoredPayload } from './stores/contract/new-job.js'
 export type { ProvisionedQueue } from './stores/contract/provision.js'
 export type { QueueDepth } from './stores/contract/queue-depth.js'
 export type { StoredQueue } from './stores/contract/queue-settings.js'
-export type { ScoredPayload } from './stores/contract/scored-payload.js'
 export type { Store, StoreTraits } from './stores/contract/store.js'
 export type { FsckFinding, FsckRepair, Repair, StoreHealth } from './stores/contract/store-health.js'
 export type { GroupRate, GroupRates } from './stores/contract/throttles.js'

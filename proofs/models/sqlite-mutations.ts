@@ -87,7 +87,7 @@ export const sqliteMutations = mutationsIn(`
 + {}
 @ rows/job-row.js
 * a running job is replaced
-- return job.state > ready || job.noted & (noteBits.member | noteBits.join) ? 'running' : 'waiting'
+- return job.state > ready || isTied ? 'running' : 'waiting'
 + return 'waiting'
 * nothing remains of a job that is cancelled while it runs
 - const isRunning = state === running

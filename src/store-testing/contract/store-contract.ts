@@ -22,6 +22,8 @@ import { retention } from './jobs/retention.js'
 import { ringing } from './jobs/ringing.js'
 import { rungClaims } from './jobs/rung-claims.js'
 import { runs, settling } from './jobs/settling.js'
+import { signalling } from './jobs/signalling.js'
+import { stepping } from './jobs/stepping.js'
 import { suspects } from './jobs/suspects.js'
 import { waiting } from './jobs/waiting.js'
 import { joinDeaths } from './joins/join-deaths.js'
@@ -125,5 +127,7 @@ export const storeContract: readonly ContractConcern[] = [
   joining,
   joinEnds,
   joinDeaths,
+  stepping,
+  signalling,
   closing,
 ]

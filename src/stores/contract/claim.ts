@@ -3,7 +3,7 @@
 import type { Payload } from '../../core/values/codec.js'
 import type { Damage } from './damage.js'
 import type { Checkpoint } from './job-beat.js'
-import type { ScoredPayload } from './scored-payload.js'
+import type { ScoredPayload } from './new-job.js'
 
 export interface ClaimFrom {
   readonly queue: string

@@ -5,9 +5,9 @@ import type { FieldChanges, JobFields } from '../../core/job/job-fields.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { Checkpoint, JobProcess } from './job-beat.js'
+import type { ScoredPayload } from './new-job.js'
 import type { MemberOf } from './new-join.js'
 import type { StoredQueue } from './queue-settings.js'
-import type { ScoredPayload } from './scored-payload.js'
 
 /** The most payloads that a record shows; listings show fewer. */
 export const payloadsInRecord = 1_000
@@ -69,6 +69,8 @@ export interface StoredJob extends JobProcess {
   readonly memberOf?: readonly MemberOf[]
   /** It is a join: `Joins.look` has its sets. */
   readonly isJoin?: true
+  /** The signal that it waits for, and until when at the longest; since `updatedAt`. */
+  readonly awaits?: { readonly signal: string; readonly until?: number }
 }
 
 /**

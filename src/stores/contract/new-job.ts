@@ -89,3 +89,13 @@ export interface NewJob {
  * joined its others.
  */
 export type Enqueued = 'added' | 'merged' | 'replaced' | 'duplicate' | 'dead' | 'full' | 'draining'
+
+/** A payload of an ordered job, with its place among the others. */
+export interface ScoredPayload {
+  /** Its place among the payloads of its id: ascending, finite. */
+  readonly score: number
+  readonly payload: Payload
+  /** Absent: `json`. */
+  readonly codec?: string
+  readonly meta?: Payload
+}

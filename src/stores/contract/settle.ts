@@ -55,6 +55,11 @@ export type SettleItem = ClaimKey & { readonly hold?: Hold } & (
         readonly done?: number
         readonly run?: EndedRun
       }
+    /**
+     * Not counted; the job waits for a signal, at most `withinMs`. `contract/steps` says what becomes of it. It is suspect
+     * no more.
+     */
+    | { readonly kind: 'wait'; readonly signal: string; readonly withinMs?: number }
     /** If the cancellation was requested with a reason, that reason stays. */
     | { readonly kind: 'cancel'; readonly reason?: string; readonly run?: EndedRun }
   )

@@ -39,6 +39,7 @@ import type { QueueDepth } from './queue-depth.js'
 import type { QueueSettings, StoredQueue } from './queue-settings.js'
 import type { Schedules } from './schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from './settle.js'
+import type { Steps } from './steps.js'
 import type { StoreHealth } from './store-health.js'
 import type { Throttles } from './throttles.js'
 import type { Transactions } from './transactions.js'
@@ -129,6 +130,8 @@ export interface Store {
   readonly workers?: WorkerRegistry
   /** Present if a job can wait for others. */
   readonly joins?: Joins
+  /** Present if a job can keep the steps of its run, and wait for signals. */
+  readonly steps?: Steps
   readonly health?: StoreHealth
   /** Present if processes can send each other messages through the store. */
   readonly live?: LiveMessages

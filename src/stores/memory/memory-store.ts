@@ -13,6 +13,7 @@ import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
+import type { Steps } from '../contract/steps.js'
 import type { Store, StoreTraits } from '../contract/store.js'
 import type { Throttles } from '../contract/throttles.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
@@ -39,6 +40,7 @@ import { memoryJoins } from './records/memory-join-facet.js'
 import { memoryRecords } from './records/memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './records/memory-registry.js'
 import { MemorySchedules, memorySchedules } from './records/memory-schedules.js'
+import { memorySteps } from './records/memory-steps.js'
 import { memoryThrottles } from './records/memory-throttles.js'
 import { claimFrom, type QueueAnswer } from './work/memory-claim.js'
 import { enqueue } from './work/memory-enqueue.js'
@@ -86,6 +88,7 @@ export class MemoryStore implements Store {
   readonly live: LiveMessages
   readonly history: History
   readonly joins: Joins
+  readonly steps: Steps
   readonly #clock: Clock
   readonly #data: MemoryData
   readonly #closing = new AbortController()
@@ -125,6 +128,7 @@ export class MemoryStore implements Store {
       this.#refuseClosed()
       return data.joins
     })
+    this.steps = memorySteps(admin)
     this.workers = memoryRegistry(admin, () => {
       this.#refuseClosed()
       return data.workers

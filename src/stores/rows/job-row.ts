@@ -13,15 +13,15 @@ export const ready = 1
 export const running = 2
 export const completed = 3
 export const dead = 4
-/** A join that waits for its members. */
+/** A join waits for its members, or a job for a signal. */
 export const waiting = 5
 export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead', 'waiting'] as const
 
 /**
  * The bits of the column `noted`. Most jobs have none, and nothing is looked up for them. `cut`: of a join with a member
- * that is gone for good, so that it cannot be revived.
+ * that is gone for good, so that it cannot be revived. `steps`: it has entries. `awaiting`: it waits for a signal.
  */
-export const noteBits = { notes: 1, member: 2, join: 4, cut: 8 } as const
+export const noteBits = { notes: 1, member: 2, join: 4, cut: 8, steps: 16, awaiting: 32 } as const
 
 /** The columns of `job` that decide its next state. */
 export interface JobRow {
@@ -101,8 +101,8 @@ export function groupIn({ group }: Pick<NewJob, 'group'>): string | null {
 }
 
 /**
- * Says by which job or memory an id is taken; undefined if the id is free. A waiting join, or a member of one, is as good
- * as running: nothing takes its place.
+ * Says by which job or memory an id is taken; undefined if the id is free. A waiting join, a member of one, or a job that
+ * has reached a step is as good as running: nothing takes its place.
  */
 export function takenBy(
   queue: Pick<QueueSettingsRow, 'dead_age_ms'>,
@@ -111,5 +111,6 @@ export function takenBy(
 ): TakenAs | undefined {
   if (job.state === completed || isHidden(queue, job, now)) return isRemembered(job, now) ? 'remembered' : undefined
   if (job.state === dead) return 'dead'
-  return job.state > ready || job.noted & (noteBits.member | noteBits.join) ? 'running' : 'waiting'
+  const isTied = (job.noted & (noteBits.member | noteBits.join | noteBits.steps)) !== 0
+  return job.state > ready || isTied ? 'running' : 'waiting'
 }

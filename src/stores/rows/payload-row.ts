@@ -2,8 +2,7 @@
 
 import { hash } from 'node:crypto'
 import type { Merge } from '../../core/queue/queue.js'
-import type { NewJob } from '../contract/new-job.js'
-import type { ScoredPayload } from '../contract/scored-payload.js'
+import type { NewJob, ScoredPayload } from '../contract/new-job.js'
 import { type CallPlace, payloadContent, payloadMark } from '../rules/payloads.js'
 import { fromStored } from './stored-text.js'
 

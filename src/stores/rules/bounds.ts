@@ -55,3 +55,11 @@ export const longestExpectMs = 60_000
 
 /** The most queues and shards that one claim may ask: the contract's bound. */
 export const mostPerTrip = 16
+
+/** The most steps and sleeps of a job, and the most bytes of their results, as stored. */
+export const mostSteps = 1_000
+export const mostStepBytes = 4 * 1_048_576
+
+/** The most signals that a job keeps, and the most bytes of their data, as stored. */
+export const mostSignals = 64
+export const mostSignalBytes = 4 * 1_048_576

@@ -18,10 +18,13 @@ export interface ClaimEnd<Text> extends Omit<EndingJob<Text>, 'cancelRequested'>
   /**
    * `'completed'` and `'cancelled'`: the job ends, and perhaps its id is remembered. `'kept'`: it ends, and its result
    * stays. `'dead'`: it is buried. `'exhausted'`: this was its last failure. `'delayed'`: it waits for its time.
-   * `'returned'`: it waits in its old place.
+   * `'returned'`: it waits in its old place. `'waiting'`: it waits for a signal.
    */
-  readonly becomes: 'completed' | 'kept' | 'cancelled' | 'dead' | 'exhausted' | 'delayed' | 'returned'
+  readonly becomes: 'completed' | 'kept' | 'cancelled' | 'dead' | 'exhausted' | 'delayed' | 'returned' | 'waiting'
 }
+
+/** The signal that a job waits for, and for how long at the most. */
+export type SignalWait = Pick<Extract<SettleItem, { kind: 'wait' }>, 'signal' | 'withinMs'>
 
 /** The part of a settle that its store needs to carry the end out. */
 export interface EndDetails {
@@ -29,6 +32,7 @@ export interface EndDetails {
   readonly delayMs?: number
   /** Why it is buried. */
   readonly reason?: string
+  readonly wait?: SignalWait
 }
 
 /** `textOf` brings a text into the form in which the store keeps it. */
@@ -48,6 +52,8 @@ export function afterSettle<Text>(
     case 'release':
       if (cancelRequested) return { becomes: 'cancelled', attempt, error, reason }
       return { becomes: item.delayMs > 0 ? 'delayed' : 'returned', attempt, error, reason }
+    case 'wait':
+      return { becomes: cancelRequested ? 'cancelled' : 'waiting', attempt, error, reason }
     case 'bury':
       return { becomes: 'dead', attempt, error, reason: textOf(item.reason) }
     case 'cancel': {

@@ -10,8 +10,7 @@
 // Not imported by name: an older Node would fail at the import, with an error that does not say that it is too old.
 import zlib from 'node:zlib'
 import type { Merge } from '../../core/queue/queue.js'
-import type { NewJob } from '../contract/new-job.js'
-import type { ScoredPayload } from '../contract/scored-payload.js'
+import type { NewJob, ScoredPayload } from '../contract/new-job.js'
 import { mostClaimBytes, weightOf } from './claim-weight.js'
 
 /** A payload in a set. */

@@ -6,7 +6,7 @@
 import { hasCode, UnknownQueueError } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
 import type { FsckFinding, FsckRepair } from '../contract/store-health.js'
-import { noteBits, stateNames } from '../rows/job-row.js'
+import { noteBits, stateNames, waiting } from '../rows/job-row.js'
 import { morgueOf } from '../rows/queue-row.js'
 import type { Database } from './file/sqlite-driver.js'
 import type { QueueRow } from './rows/sqlite-queue.js'
@@ -97,8 +97,28 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
     'Claims on it fail. Restore a backup.',
     'SELECT throttle AS id FROM queue WHERE qid = ?1 AND throttle IS NOT NULL AND throttle NOT IN (SELECT scope FROM throttle)',
   ],
+  [
+    'error',
+    'wait for a signal, and it is not stored for which',
+    'They wait for ever. Delete them, and enqueue them again.',
+    `SELECT id FROM job WHERE qid = ?1 AND noted & ${noteBits.awaiting}
+      AND (state <> ${waiting} OR rid NOT IN (SELECT rid FROM signal_wait))`,
+  ],
+  [
+    'error',
+    'have steps or signals, and are said to have none',
+    'Their handlers do the steps again. Restore a backup.',
+    `SELECT DISTINCT id FROM job JOIN step USING (rid) WHERE qid = ?1 AND NOT noted & ${noteBits.steps}`,
+  ],
   ...joinBreaches,
 ]
+
+/** What jobs have outside their rows: its name, the bit of those that have any, and its tables. */
+const noteTables = [
+  ['checkpoints, logs and fields', noteBits.notes, ['checkpoint', 'log', 'fields']],
+  ['steps and signals', noteBits.steps, ['step']],
+  ['waits for signals', noteBits.awaiting, ['signal_wait']],
+] as const
 
 /** The rows of each breach, by its place in the list. */
 const breachRows = breaches.map(([, , , sql], i) => `SELECT ${i} AS breach, id FROM (${sql})`).join(' UNION ALL ')
@@ -231,18 +251,12 @@ function strays(db: Database): FsckFinding[] {
     const stray = count(sql)
     if (stray > 0) findings.push(warning(what, `${stray} belong to nothing. Nothing but room is lost.`))
   }
-  const notes = ['checkpoint', 'log', 'fields'].reduce(
-    (sum, table) =>
-      sum +
-      count(
-        `SELECT count(*) AS n FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted & ${noteBits.notes})`,
-      ),
-    0,
-  )
-  if (notes > 0)
-    findings.push(
-      warning('checkpoints, logs and fields', `${notes} belong to no job. Another job could come by one of them.`),
-    )
+  for (const [what, bit, tables] of noteTables) {
+    const text = (table: string) =>
+      `SELECT count(*) AS n FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted & ${bit})`
+    const notes = tables.reduce((sum, table) => sum + count(text(table)), 0)
+    if (notes > 0) findings.push(warning(what, `${notes} belong to no job. Another job could come by one of them.`))
+  }
   return findings
 }
 

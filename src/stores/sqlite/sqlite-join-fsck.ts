@@ -10,7 +10,10 @@ import { SqliteJoinEnds } from './rows/sqlite-join-ends.js'
 import type { QueueRow } from './rows/sqlite-queue.js'
 import type { SqliteTransaction } from './rows/sqlite-transaction.js'
 
-const stuck = `FROM job JOIN join_job USING (rid) WHERE qid = ?1 AND state = ${waiting} AND NOT EXISTS
+/** A join that waits for its members. */
+const isWaiting = `state = ${waiting} AND NOT noted & ${noteBits.awaiting}`
+
+const stuck = `FROM job JOIN join_job USING (rid) WHERE qid = ?1 AND ${isWaiting} AND NOT EXISTS
   (SELECT 1 FROM join_set WHERE join_set.rid = job.rid AND iif(on_dead = 'go-on', completed + dead + cancelled + expired, completed) IS NOT size)`
 
 /** As the breaches of `sqlite-fsck`. */
@@ -19,7 +22,7 @@ export const joinBreaches = [
     'error',
     'are joins, and it is not stored for whom they wait',
     'Those that wait do so for ever. Delete them, and enqueue them again.',
-    `SELECT id FROM job WHERE qid = ?1 AND (state = ${waiting} OR (noted & ${noteBits.join} AND state <> ${completed}))
+    `SELECT id FROM job WHERE qid = ?1 AND ((${isWaiting}) OR (noted & ${noteBits.join} AND state <> ${completed}))
       AND rid NOT IN (SELECT rid FROM join_job)`,
   ],
   [

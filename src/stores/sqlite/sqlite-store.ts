@@ -18,6 +18,7 @@ import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
+import type { Steps } from '../contract/steps.js'
 import type { Store } from '../contract/store.js'
 import type { FsckFinding, FsckRepair, StoreHealth } from '../contract/store-health.js'
 import type { Throttles } from '../contract/throttles.js'
@@ -59,6 +60,7 @@ export class SqliteStore implements Store {
   readonly live: LiveMessages
   readonly history: History
   readonly joins: Joins
+  readonly steps: Steps
   readonly #closing = new AbortController()
   readonly #userEnqueue: SqliteUserEnqueue
   readonly #clockUrl: string | undefined
@@ -101,6 +103,15 @@ export class SqliteStore implements Store {
       read: (queues, span) => this.#thread.call('readHistory', queues, span),
     }
     this.joins = sqliteJoins(this.#thread)
+    this.steps = {
+      keep: (claim, step, leaseMs) => this.#thread.call('keepStep', claim, step, leaseMs),
+      read: (job) => this.#thread.call('readSteps', job),
+      forget: (job, name) => this.#thread.call('forgetStep', job, name),
+      signal: (job, signal) => this.#thread.call('signal', job, signal),
+      // As with joins.
+      sweep: async () =>
+        (await this.#thread.call('isWaitOver')) ? this.#thread.call('endVainWaits') : { woken: 0, more: false },
+    }
     this.#clockUrl = clock
     this.#userEnqueue = new SqliteUserEnqueue({
       ...{ file: this.#file, driver, mostClaimBytes },

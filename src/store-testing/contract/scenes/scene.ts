@@ -9,6 +9,7 @@ import type { Enqueued, NewJob } from '../../../stores/contract/new-job.js'
 import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../../../stores/contract/queue-settings.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../../stores/contract/settle.js'
+import type { Steps } from '../../../stores/contract/steps.js'
 import type { Store } from '../../../stores/contract/store.js'
 import type { Throttles } from '../../../stores/contract/throttles.js'
 import type { WorkerRegistry } from '../../../stores/contract/worker-registry.js'
@@ -52,6 +53,11 @@ export class Scene {
   get messages(): LiveMessages {
     assert.ok(this.store.live, 'the store tells what happens')
     return this.store.live
+  }
+
+  get steps(): Steps {
+    assert.ok(this.store.steps, 'the store keeps steps')
+    return this.store.steps
   }
 
   get history(): History {

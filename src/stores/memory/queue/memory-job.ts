@@ -11,8 +11,8 @@ import {
   resultDropped,
   type StoredJob,
 } from '../../contract/job-records.js'
-import type { NewJob } from '../../contract/new-job.js'
-import type { ScoredPayload } from '../../contract/scored-payload.js'
+import type { NewJob, ScoredPayload } from '../../contract/new-job.js'
+import type { StoredStep } from '../../contract/steps.js'
 import type { HeldClaim } from '../../contract/worker-registry.js'
 import { leavesRemains } from '../../rules/bounds.js'
 import { weightOf } from '../../rules/claim-weight.js'
@@ -51,6 +51,10 @@ export interface MemoryJob {
   result: StoredJob['result']
   error: string | undefined
   reason: string | undefined
+  /** What it has reached, in this order. */
+  steps: readonly StoredStep[]
+  /** The signal that it waits for. */
+  awaits: { readonly signal: string; readonly until: number | undefined } | undefined
   /** The payloads of a waiting or dead job of an ordered queue. */
   payloads: PayloadSet | undefined
   /** The payloads that the claim of a running job took. */
@@ -109,6 +113,8 @@ export function newMemoryJob(
     result: undefined,
     error: undefined,
     reason: undefined,
+    steps: [],
+    awaits: undefined,
     payloads: undefined,
     inHand: [],
     successor: undefined,
@@ -256,6 +262,7 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
     reason: job.reason,
     memberOf: job.spec.memberOf,
     isJoin: job.spec.join === undefined ? undefined : true,
+    awaits: job.awaits === undefined ? undefined : defined({ ...job.awaits }),
   })
 }
 

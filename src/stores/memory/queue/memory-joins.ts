@@ -89,14 +89,14 @@ export class MemoryJoins {
   /** The join is ready once nobody is outstanding. */
   #check(join: MemoryJoin, now: number): void {
     const { job, queue, sets } = join
-    if (job.state !== 'waiting' || !sets.every(isComplete)) return
+    if (!waitsForMembers(join) || !sets.every(isComplete)) return
     queue.release(job, now)
     this.#became(job.queue, job.spec.id, now)
   }
 
   #fail(join: MemoryJoin, reason: string, error: string, now: number): void {
     const { job, queue } = join
-    if (job.state !== 'waiting') return
+    if (!waitsForMembers(join)) return
     const { queue: name, spec } = job
     // Before those that die of its death.
     this.#failed.push({ queue: name, id: spec.id, task: spec.task, reason })
@@ -205,7 +205,7 @@ export class MemoryJoins {
     const until = waitsUntil(join)
     return {
       sets: join.sets.map(storedSet),
-      ...(join.job.state === 'waiting' && until < Number.POSITIVE_INFINITY ? { waitsUntil: until } : {}),
+      ...(waitsForMembers(join) && until < Number.POSITIVE_INFINITY ? { waitsUntil: until } : {}),
     }
   }
 
@@ -218,7 +218,7 @@ export class MemoryJoins {
   /** `cancel`: cancels a member that waits or runs; false if it does neither. */
   sweep(cancel: (queue: string, id: string) => boolean, now: number): { failed: FailedJoin[]; more: boolean } {
     const due = [...this.#joins.values()]
-      .filter((join) => join.job.state === 'waiting' && waitsUntil(join) <= now)
+      .filter((join) => waitsForMembers(join) && waitsUntil(join) <= now)
       .map((join) => ({ join, until: waitsUntil(join), queue: join.job.queue, id: join.job.spec.id }))
       .sort(byLateness)
     for (const { join } of due.slice(0, upkeepLimit)) {
@@ -261,8 +261,13 @@ function noFates(): Record<Fate, number> {
 }
 
 /** Once it will run, the ends of its members are what they are. */
-function isOpenToReports({ job: { state } }: MemoryJoin): boolean {
-  return state === 'waiting' || state === 'dead'
+function isOpenToReports(join: MemoryJoin): boolean {
+  return waitsForMembers(join) || join.job.state === 'dead'
+}
+
+/** Not for a signal, as a join that has run may. */
+function waitsForMembers({ job: { state, awaits } }: MemoryJoin): boolean {
+  return state === 'waiting' && awaits === undefined
 }
 
 function isNeverSealed({ sets }: MemoryJoin): boolean {

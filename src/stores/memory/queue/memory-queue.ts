@@ -6,8 +6,10 @@
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { KeptResult } from '../../contract/settle.js'
+import { isSignalEntry } from '../../contract/steps.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
+import type { SignalWait } from '../../rules/claim-end.js'
 import { dueAt, expiredReason, expiryOf, nextStamp, stampOf } from '../../rules/sequence.js'
 import { boundedDelayMs } from '../../rules/taken-id.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
@@ -296,6 +298,13 @@ export class MemoryQueue {
     else this.move(job, 'scheduled', now, { stamp: stampOf(now + delayMs) })
   }
 
+  /** A claimed job waits for a signal, unless that came before. */
+  await(job: MemoryJob, { signal, withinMs }: SignalWait, now: number): void {
+    const until = withinMs === undefined ? undefined : now + withinMs
+    this.move(job, 'waiting', now, { awaits: { signal, until }, expiresAt: undefined })
+    if (job.steps.some((step) => isSignalEntry(step) && step.name === signal)) this.promote(job, now)
+  }
+
   promote(job: MemoryJob, now: number): void {
     this.move(job, 'ready', now)
   }
@@ -335,6 +344,7 @@ export class MemoryQueue {
     job.result = kept
     job.error = undefined
     job.checkpoint = undefined
+    job.steps = []
     const expiresAt = keepMs === undefined ? undefined : Math.max(now + keepMs, this.expected.until(job.spec.id, now))
     this.move(job, 'completed', now, { finishedAt: now, expiresAt })
     this.#joins.report(job, 'completed', result, now)
@@ -426,6 +436,7 @@ export class MemoryQueue {
         Object.assign(job, { worker: undefined, alone: false, cancelRequested: false, leaseUntil: 0 })
     }
     if (state !== 'running' && state !== 'ready') job.suspect = false
+    job.awaits = undefined
     Object.assign(job, changes, { state, updatedAt: now })
     this.#add(job)
     this.refresh(groupOf(job))

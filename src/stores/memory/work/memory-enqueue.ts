@@ -90,12 +90,17 @@ export function graphAnswer(queues: MemoryQueues, calls: readonly EnqueueCall[],
   return { outcome: 'added' }
 }
 
-/** Undefined: the id is free. A join, or a member of one, is as good as running: nothing takes its place. */
+/**
+ * Undefined: the id is free. A join, a member of one, or a job that has reached a step is as good as running: nothing takes
+ * its place.
+ */
 function takenAs(queue: MemoryQueue, id: string, now: number): TakenAs | undefined {
   const job = queue.jobs.get(id)
   if (job !== undefined && job.state !== 'completed' && !queue.isHidden(job, now)) {
     if (job.state === 'dead') return 'dead'
-    return isWaiting(job) && job.spec.memberOf === undefined && job.spec.join === undefined ? 'waiting' : 'running'
+    const { memberOf, join } = job.spec
+    const isFree = memberOf === undefined && join === undefined && job.steps.length === 0
+    return isWaiting(job) && isFree ? 'waiting' : 'running'
   }
   return memoryOf(queue, id, now) === undefined ? undefined : 'remembered'
 }

@@ -20,7 +20,7 @@ export function settle(queue: MemoryQueue, item: SettleItem, now: number): Settl
   if (item.kind === 'complete') queue.processed += 1
   if (item.kind === 'retry') queue.failed += 1
   const end = afterSettle(item, job, isOrdered(queue), (text) => text)
-  carryOut(queue, job, end, item, now)
+  carryOut(queue, job, end, item.kind === 'wait' ? { wait: item } : item, now)
   if (item.hold !== undefined) hold(queue, job, item.hold, now)
   return 'ok'
 }
@@ -59,6 +59,9 @@ function carryOut(
       break
     case 'returned':
       queue.putBack(job, now)
+      break
+    case 'waiting':
+      queue.await(job, how.wait!, now)
       break
   }
 }

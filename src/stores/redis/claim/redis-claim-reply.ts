@@ -5,7 +5,7 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import type { Claim } from '../../contract/claim.js'
-import type { ScoredPayload } from '../../contract/scored-payload.js'
+import type { ScoredPayload } from '../../contract/new-job.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, numberIn, rowsIn } from '../client/redis-reply.js'
 import { readPast, readPayload } from '../format/redis-job.js'

@@ -2,8 +2,7 @@
 
 import { hash } from 'node:crypto'
 import type { Payload } from '../../../core/values/codec.js'
-import type { NewJob } from '../../contract/new-job.js'
-import type { ScoredPayload } from '../../contract/scored-payload.js'
+import type { NewJob, ScoredPayload } from '../../contract/new-job.js'
 import { type CallPlace, payloadContent, payloadMark } from '../../rules/payloads.js'
 import { flagsOf, RecordContent, recordFlags, utf8, withContent } from './redis-record.js'
 

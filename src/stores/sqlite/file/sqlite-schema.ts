@@ -135,11 +135,26 @@ const runColumns = `
 /**
  * The notes of jobs, by `job.rid`. Only jobs whose `noted` says so have any, so that nobody looks here for others.
  * Ordered jobs have fields only. Each kind has a table of its own, because a row that grows is rewritten as a whole.
+ * `step` and `signal_wait`: see `sql/sql-job-steps`.
  */
 const noteTables = `
 CREATE TABLE checkpoint (rid INTEGER PRIMARY KEY, codec TEXT, payload BLOB NOT NULL);
 CREATE TABLE log (rid INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE fields (rid INTEGER PRIMARY KEY, json TEXT NOT NULL);
+CREATE TABLE step (
+  n INTEGER PRIMARY KEY,
+  rid INTEGER NOT NULL,
+  is_signal INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  kind INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  until INTEGER,
+  codec TEXT,
+  payload BLOB
+);
+CREATE UNIQUE INDEX step_name ON step (rid, is_signal, name);
+CREATE TABLE signal_wait (rid INTEGER PRIMARY KEY, signal TEXT NOT NULL, until INTEGER);
+CREATE INDEX signal_wait_until ON signal_wait (until) WHERE until IS NOT NULL;
 `
 
 /**

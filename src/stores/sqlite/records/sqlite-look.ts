@@ -6,6 +6,7 @@ import { scoredPayload } from '../../rows/payload-row.js'
 import { morgueOf } from '../../rows/queue-row.js'
 import { storedJob } from '../../rows/stored-job.js'
 import type { Row } from '../../rows/stored-text.js'
+import { waitOf } from '../../sql/sql-job-steps.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { setOf, successorSet } from '../rows/sqlite-payloads.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
@@ -62,8 +63,14 @@ export class SqliteLook {
 
   #stored(queue: QueueRow, row: Row & JobRow): StoredJob {
     const job = storedJob(queue.name, row)
-    const fields = row.noted & noteBits.notes ? this.#transaction.checkpoints.fieldsOf(row.rid) : {}
-    return Object.keys(fields).length === 0 ? job : { ...job, fields }
+    const { checkpoints } = this.#transaction
+    const fields = row.noted & noteBits.notes ? checkpoints.fieldsOf(row.rid) : {}
+    const awaits = row.noted & noteBits.awaiting ? this.#transaction.run(waitOf(row.rid)) : undefined
+    return {
+      ...job,
+      ...(Object.keys(fields).length === 0 ? {} : { fields }),
+      ...(awaits === undefined ? {} : { awaits }),
+    }
   }
 
   /** While its queue is being resharded, a job may still be in its former shard. */

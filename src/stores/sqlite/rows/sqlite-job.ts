@@ -2,8 +2,8 @@
 
 import type { Payload } from '../../../core/values/codec.js'
 import { resultDropped } from '../../contract/job-records.js'
+import type { ScoredPayload } from '../../contract/new-job.js'
 import type { Fate } from '../../contract/new-join.js'
-import type { ScoredPayload } from '../../contract/scored-payload.js'
 import {
   type CountedJob,
   completed,
@@ -21,6 +21,7 @@ import {
 import { bounded, positionOf } from '../../rows/queue-row.js'
 import { payloadToStored, type SqlValue, storedOrNull, toStored } from '../../rows/stored-text.js'
 import { rememberedForMs } from '../../rules/bounds.js'
+import type { SignalWait } from '../../rules/claim-end.js'
 import { expiredReason, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
@@ -58,10 +59,30 @@ export interface JoinNews {
   isOver(rid: number): void
 }
 
+/** What jobs have reached, for those whose `noted` says that they have something. */
+export interface JobStepRows {
+  /** The job has reached a step or a wait: it does not expire any more. */
+  mark(rid: number, bit: number): void
+  hasSignal(rid: number, signal: string): boolean
+  beginWait(rid: number, wait: SignalWait, now: number): void
+  endWait(rid: number): void
+  /** The job has ended; its row may be gone. */
+  drop(rid: number, noted: number): void
+}
+
+/** The parts of a transaction that know of what a job has outside its row. */
+export interface JobsHost {
+  readonly lanes: SqliteLanes
+  readonly checkpoints: SqliteCheckpoints
+  readonly joins: JoinNews
+  readonly jobSteps: JobStepRows
+}
+
 export class SqliteJobs {
   protected readonly lanes: SqliteLanes
   protected readonly checkpoints: SqliteCheckpoints
   readonly #joins: JoinNews
+  readonly #steps: JobStepRows
   readonly #select: Statement
   readonly #wait: Statement
   readonly #bury: Statement
@@ -74,10 +95,11 @@ export class SqliteJobs {
   readonly #hasResult: Statement
   readonly #release: Statement
 
-  constructor(db: Database, lanes: SqliteLanes, checkpoints: SqliteCheckpoints, joins: JoinNews) {
+  constructor(db: Database, { lanes, checkpoints, joins, jobSteps }: JobsHost) {
     this.lanes = lanes
     this.checkpoints = checkpoints
     this.#joins = joins
+    this.#steps = jobSteps
     this.#select = db.prepare(`SELECT ${jobColumns} FROM job WHERE qid = ? AND id = ?`)
     this.#wait = db.prepare(
       `UPDATE job SET state = ?, stamp = ?, position = ?, suspect = ?, pool = ?, attempt = ?, crashes = ?, error = ?, reason = ?, updated_at = ?,
@@ -146,6 +168,20 @@ export class SqliteJobs {
   schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {
     if (delayMs === 0) this.enter(queue, job, now)
     else this.toWaiting(queue, job, scheduled, bounded(stampOf(now + delayMs)), 0, now)
+  }
+
+  /** A claimed job waits for a signal, unless that came before. It does not expire any more, and is suspect no more. */
+  await(queue: QueueRow, job: JobRow, wait: SignalWait, now: number): void {
+    const isThere = this.#steps.hasSignal(job.rid, wait.signal)
+    this.toWaiting(queue, { ...job, expires_at: null }, isThere ? ready : waiting, job.stamp, 0, now)
+    if (isThere) this.#steps.mark(job.rid, noteBits.steps)
+    else this.#steps.beginWait(job.rid, wait, now)
+  }
+
+  /** The wait of a job is over: it is ready in its old place. */
+  wake(queue: QueueRow, job: JobRow, now: number): void {
+    this.#steps.endWait(job.rid)
+    this.toWaiting(queue, job, ready, job.stamp, 0, now)
   }
 
   /** Makes a dead job ready again, with all its attempts. A join that misses members waits for them again. */
@@ -219,6 +255,7 @@ export class SqliteJobs {
       job.rid,
     )
     this.moved(queue, job, { ...job, state: dead })
+    if (job.noted & noteBits.awaiting) this.#steps.endWait(job.rid)
     if (job.noted > unjoined) this.#tellOfDeath(buriedAs(job, reason, error))
   }
 
@@ -238,6 +275,7 @@ export class SqliteJobs {
     const payload = result.payload === undefined ? null : payloadToStored(result.payload)
     changeOne(this.#keep, payload, result.codec ?? null, now, expiresAt, job.rid)
     if (job.noted & noteBits.notes) this.checkpoints.dropCheckpoint(job.rid)
+    if (job.noted & noteBits.steps) this.#steps.drop(job.rid, job.noted)
     this.moved(queue, job, { ...job, state: completed })
     if (job.noted & noteBits.member) this.#joins.ended(job.rid, 'completed', result)
     if (job.noted & noteBits.join) this.#joins.isOver(job.rid)
@@ -336,6 +374,7 @@ export class SqliteJobs {
   /** Updates notes and counters after the row of a job was deleted. */
   #left(queue: QueueRow, job: JobRow): void {
     if (job.noted & noteBits.notes) this.checkpoints.drop(job.rid)
+    if (job.noted & (noteBits.steps | noteBits.awaiting)) this.#steps.drop(job.rid, job.noted)
     if (job.noted & noteBits.join) this.#joins.isOver(job.rid)
     this.leave(queue, job)
     this.lanes.refresh(queue, job.grp)

@@ -5,7 +5,7 @@
 
 import type { NewJob } from '../../contract/new-job.js'
 import type { Fate, MemberOf } from '../../contract/new-join.js'
-import { dead, type JobRow, noteBits, ready, waiting } from '../../rows/job-row.js'
+import { dead, type JobRow, noteBits, ready, running, waiting } from '../../rows/job-row.js'
 import { type HeldSet, joinDueAt, type PlaceRow, placeRowsIn, placesIn, waitingFrom } from '../../rows/join-row.js'
 import { stepLimit } from '../../rules/bounds.js'
 import {
@@ -86,7 +86,10 @@ export class SqliteJoins implements JoinNews {
     this.ends = new SqliteJoinEnds(db)
     this.#find = db.prepare(`SELECT rid FROM job WHERE qid = ? AND id = ? AND noted & ${noteBits.join}`)
     this.#placesOf = db.prepare('SELECT id, places FROM job WHERE rid = ?')
-    this.#stateOf = db.prepare('SELECT state FROM job WHERE rid = ?')
+    // A join that waits for a signal has run.
+    this.#stateOf = db.prepare(
+      `SELECT iif(noted & ${noteBits.awaiting}, ${running}, state) AS state FROM job WHERE rid = ?`,
+    )
     this.#jobOf = db.prepare('SELECT queue.name AS queue, id FROM job JOIN queue USING (qid) WHERE rid = ?')
     this.#cut = db.prepare(`UPDATE job SET noted = noted | ${noteBits.cut} WHERE rid = ?`)
   }

@@ -10,9 +10,7 @@ import { bounded, morgueOf, positionOf } from '../../rows/queue-row.js'
 import { doneOf } from '../../rules/payloads.js'
 import { dueAt, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
-import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
-import { buriedAs, changeOne, type JoinNews, noProcess, SqliteJobs } from './sqlite-job.js'
-import type { SqliteLanes } from './sqlite-lanes.js'
+import { buriedAs, changeOne, type JobsHost, noProcess, SqliteJobs } from './sqlite-job.js'
 import { type PayloadSetKey, SqlitePayloads, setOf, successorSet, waitingSetOf } from './sqlite-payloads.js'
 import { type QueueRow, takeScore, takeStamp } from './sqlite-queue.js'
 
@@ -34,8 +32,8 @@ export class SqliteOrderedJobs extends SqliteJobs {
   readonly #updateDead: Statement
   readonly #moveDead: Statement
 
-  constructor(db: Database, lanes: SqliteLanes, checkpoints: SqliteCheckpoints, joins: JoinNews) {
-    super(db, lanes, checkpoints, joins)
+  constructor(db: Database, host: JobsHost) {
+    super(db, host)
     this.payloads = new SqlitePayloads(db)
     this.#insert = db.prepare(
       `INSERT OR IGNORE INTO job (rid, qid, id, task, state, rank, position, stamp, error, part, grp, pool, remember_ms, created_at, updated_at, payload)

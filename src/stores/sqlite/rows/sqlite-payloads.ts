@@ -1,7 +1,7 @@
 /** The payload sets of the ordered jobs of a SQLite store, by the rules of `rules/payloads`. */
 
 import type { Merge } from '../../../core/queue/queue.js'
-import type { ScoredPayload } from '../../contract/scored-payload.js'
+import type { ScoredPayload } from '../../contract/new-job.js'
 import { type JobRow, running } from '../../rows/job-row.js'
 import { headWithin, type PayloadHead, type PayloadRow, wholeHead } from '../../rows/payload-row.js'
 import { payloadToStored } from '../../rows/stored-text.js'

@@ -20,6 +20,7 @@ import { SqliteAmnesty } from './sqlite-amnesty.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import { SqliteJobs } from './sqlite-job.js'
+import { SqliteJobSteps } from './sqlite-job-steps.js'
 import { SqliteJoins } from './sqlite-joins.js'
 import { SqliteLanes } from './sqlite-lanes.js'
 import { SqliteOrderedJobs } from './sqlite-ordered-job.js'
@@ -36,6 +37,7 @@ export class SqliteTransaction {
   readonly throttles: SqliteThrottles
   readonly checkpoints: SqliteCheckpoints
   readonly joins: SqliteJoins
+  readonly jobSteps: SqliteJobSteps
   readonly jobs: SqliteJobs
   readonly orderedJobs: SqliteOrderedJobs
   readonly calls: SqliteCalls
@@ -76,8 +78,9 @@ export class SqliteTransaction {
     this.amnesty = new SqliteAmnesty(db)
     this.checkpoints = new SqliteCheckpoints(db)
     this.joins = new SqliteJoins(this)
-    this.jobs = new SqliteJobs(db, this.lanes, this.checkpoints, this.joins)
-    this.orderedJobs = new SqliteOrderedJobs(db, this.lanes, this.checkpoints, this.joins)
+    this.jobSteps = new SqliteJobSteps(this)
+    this.jobs = new SqliteJobs(db, this)
+    this.orderedJobs = new SqliteOrderedJobs(db, this)
     this.calls = new SqliteCalls(db, clock)
     this.expected = new SqliteExpected(db, clock, this.queues)
     this.#begin = db.prepare('BEGIN IMMEDIATE')

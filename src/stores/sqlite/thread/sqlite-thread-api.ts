@@ -12,6 +12,7 @@ import { SqliteRecords } from '../records/sqlite-records.js'
 import { SqliteWorkers } from '../records/sqlite-registry.js'
 import { SqliteReshard } from '../records/sqlite-reshard.js'
 import { SqliteSchedules } from '../records/sqlite-schedules.js'
+import { SqliteStepCalls } from '../records/sqlite-step-calls.js'
 import { SqliteThrottleAdmin } from '../records/sqlite-throttle-admin.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import { SqliteQueueState } from '../rows/sqlite-queue-state.js'
@@ -56,6 +57,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
   const workers = new SqliteWorkers(transaction)
   const schedules = new SqliteSchedules(transaction, enqueue)
   const joins = new SqliteJoinCalls(transaction)
+  const steps = new SqliteStepCalls(transaction, settle)
   const throttleAdmin = new SqliteThrottleAdmin(transaction)
   const dataVersion = transaction.db.prepare('PRAGMA data_version')
   /** Whether something in the queue changes by itself. Ready jobs may be shut for a while. */
@@ -77,6 +79,8 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       lookAtJoin: joins.look.bind(joins),
       endsIn: joins.ends.bind(joins),
       isSweepDue: joins.isSweepDue.bind(joins),
+      readSteps: steps.read.bind(steps),
+      isWaitOver: steps.isWaitOver.bind(steps),
       isWatched: (queue: string): boolean => transaction.run(isWatched(queue, transaction.clock.mono())),
       readLive: (queue: string, after: number): ReadMessages => transaction.run(readLive(queue, after)),
       readHistory: (queues: readonly string[], span: HistorySpan): HistoryPoint[][] =>
@@ -105,6 +109,10 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       enqueueGraph: enqueue.graph.bind(enqueue),
       seal: joins.seal.bind(joins),
       sweep: joins.sweep.bind(joins),
+      keepStep: steps.keep.bind(steps),
+      forgetStep: steps.forget.bind(steps),
+      signal: steps.signal.bind(steps),
+      endVainWaits: steps.sweep.bind(steps),
       claim: claim.claim.bind(claim),
       settle: settle.settle.bind(settle),
       complete: settle.complete.bind(settle),

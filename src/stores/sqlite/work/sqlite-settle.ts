@@ -113,7 +113,13 @@ export class SqliteSettle {
   #end(queue: QueueRow, job: JobRow, item: SettleItem, now: number): void {
     if (item.kind === 'complete') queue.processed += 1
     if (item.kind === 'retry') queue.failed += 1
-    this.#carryOut(queue, job, afterSettle(item, endingJob(job), queue.kind === 'ordered', storedOrNull), item, now)
+    this.#carryOut(
+      queue,
+      job,
+      afterSettle(item, endingJob(job), queue.kind === 'ordered', storedOrNull),
+      detailsOf(item),
+      now,
+    )
     if (item.hold !== undefined) this.#hold(queue, job, item.hold)
   }
 
@@ -150,6 +156,9 @@ export class SqliteSettle {
       case 'returned':
         jobs.requeue(queue, job, now)
         if (ringsAtOnce(queue)) this.#transaction.ring(queue)
+        return
+      case 'waiting':
+        this.#transaction.jobs.await(queue, job, how.wait!, now)
         return
     }
     this.#transaction.hasEnds = true
@@ -245,9 +254,13 @@ function endingJob({ attempt, error, reason, cancelling }: JobRow) {
   return { attempt, error, reason, cancelRequested: cancelling === 1 }
 }
 
+function detailsOf(item: SettleItem): EndDetails {
+  return item.kind === 'wait' ? { wait: item } : item
+}
+
 /** Whether a job that was settled in this way may wait again. A plain job that has ended does not. */
 function mayWait(queue: QueueRow, kind: SettleItem['kind']): boolean {
-  return queue.kind === 'ordered' || kind === 'retry' || kind === 'release'
+  return queue.kind === 'ordered' || kind === 'retry' || kind === 'release' || kind === 'wait'
 }
 
 /**

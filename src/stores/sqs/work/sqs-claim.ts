@@ -2,7 +2,7 @@
 
 import type { Clock } from '../../../core/platform/clock.js'
 import type { Claim, Claimed, Claimer, ClaimFrom } from '../../contract/claim.js'
-import type { ScoredPayload } from '../../contract/scored-payload.js'
+import type { ScoredPayload } from '../../contract/new-job.js'
 import { type ClaimLoad, isLoaded, mostClaimBytes } from '../../rules/claim-weight.js'
 import { mostEntries } from '../client/sqs-api.js'
 import type { WorthAsking } from '../receive/empty-queue.js'

@@ -3,7 +3,7 @@
  * Released ones, whose attempt must not count, are sent anew before they are deleted; dead ones to the dead-letter queue.
  */
 
-import { StoreUnavailableError } from '../../../core/errors.js'
+import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { doneOf } from '../../rules/payloads.js'
@@ -99,6 +99,8 @@ export class SqsSettle {
   async #end(item: SettleItem, queue: SqsQueue, claim: MessageClaim): Promise<Ending> {
     // Late is fine: a completed job must not run again, whoever has it now.
     if (item.kind === 'complete' || item.kind === 'cancel') return done(await remove(queue, claim.messages))
+    // Nothing sends it: the store has no facet for steps.
+    if (item.kind === 'wait') throw new InvalidArgumentError('a message of SQS cannot wait for a signal.')
     // Its present holder decides what becomes of it.
     if (hiddenUntil(claim) <= this.#parts.clock.mono()) return { failure: notInFlight, isDone: false }
     const failure = item.done === undefined ? undefined : await this.#dropDone(queue, claim, item.done)

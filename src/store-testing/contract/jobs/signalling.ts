@@ -1,0 +1,261 @@
+/** Contract cases: jobs that wait for signals. */
+
+import assert from 'node:assert/strict'
+import type { SignalAnswer } from '../../../stores/contract/steps.js'
+import { mostSignals } from '../../../stores/rules/bounds.js'
+import {
+  expires,
+  limited,
+  plainCase,
+  plainConcern,
+  records,
+  rings,
+  steps,
+  tellsCrashes,
+} from '../scenes/contract-case.js'
+import { type Scene, soon } from '../scenes/scene.js'
+import { kindsOf, read } from './stepping.js'
+
+export const signalling = plainConcern('signals', [steps], {
+  async 'a job that waits is not claimed, and is ready once its signal has come, with the attempt that it had'(scene) {
+    await waiting(scene)
+    assert.deepEqual(await scene.states(), ['a waiting'])
+    assert.deepEqual(await scene.claimIds(), [])
+    assert.equal(await signal(scene, 'go', '{"yes":true}'), 'delivered')
+    assert.deepEqual(await read(scene), [
+      { name: 'go', kind: 'signal', at: await scene.now(), payload: '{"yes":true}' },
+    ])
+    const claim = await scene.claimOne()
+    assert.deepEqual([claim.id, claim.attempt, claim.crashes], ['a', 1, 0])
+  },
+
+  async 'a signal that comes first is kept, and the wait for it ends at once'(scene) {
+    await scene.add('a', 'b')
+    assert.equal(await signal(scene, 'go', '1'), 'kept')
+    const claim = await scene.claimOne()
+    await scene.end(claim, { kind: 'wait', signal: 'go' })
+    assert.deepEqual(await scene.claimIds(), ['a', 'b'])
+  },
+
+  async 'the first signal of a name stays, before the wait and after it'(scene) {
+    await waiting(scene)
+    assert.equal(await signal(scene, 'go', '1'), 'delivered')
+    assert.equal(await signal(scene, 'go', '2'), 'duplicate')
+    await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 0 })
+    assert.equal(await signal(scene, 'go', '3'), 'duplicate')
+    assert.deepEqual(
+      (await read(scene)).map(({ payload }) => payload),
+      ['1'],
+    )
+  },
+
+  async 'another signal is kept, and wakes nobody'(scene) {
+    await waiting(scene)
+    assert.equal(await signal(scene, 'stop'), 'kept')
+    assert.deepEqual(await scene.states(), ['a waiting'])
+    assert.equal(await signal(scene, 'go'), 'delivered')
+    assert.deepEqual(kindsOf(await read(scene)), ['signal stop', 'signal go'])
+  },
+
+  async 'data may be bytes of another codec, and a name any text'(scene) {
+    await waiting(scene, { signal: 'ü\0🎈 \n"' })
+    const data = { payload: Uint8Array.of(0, 255, 10), codec: 'packed' }
+    const sent = { name: 'ü\0🎈 \n"', ...data }
+    assert.equal(await scene.steps.signal({ queue: scene.queue, id: 'a' }, sent), 'delivered')
+    assert.deepEqual(await read(scene), [{ ...sent, kind: 'signal', at: await scene.now() }])
+  },
+
+  async 'a signal to a job that is not there, or has completed, finds nobody'(scene) {
+    assert.equal(await signal(scene, 'go'), 'gone')
+    await scene.add('a')
+    await scene.end(await scene.claimOne(), { kind: 'complete' })
+    assert.equal(await signal(scene, 'go'), 'gone')
+    await scene.addCompleted('a')
+    assert.equal(await signal(scene, 'go'), 'gone')
+  },
+
+  'a dead job keeps its signals, and finds them when it is revived': plainCase([steps, records], async (scene) => {
+    await scene.addDead('a')
+    assert.equal(await signal(scene, 'go', '1'), 'kept')
+    await scene.records.morgue.revive(scene.queue, 'all')
+    await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })
+    assert.equal((await scene.claimOne()).id, 'a')
+  }),
+
+  async 'a wait that is over in vain leaves an entry, and the job is ready after a sweep'(scene) {
+    await waiting(scene, { signal: 'go', withinMs: 60_000 })
+    await scene.advance(59_999)
+    await scene.steps.sweep('worker-1')
+    assert.deepEqual(await scene.states(), ['a waiting'])
+    await scene.advance(10_001)
+    assert.deepEqual(await scene.steps.sweep('worker-1'), { woken: 1, more: false })
+    assert.deepEqual(await read(scene), [{ name: 'go', kind: 'timeout', at: await scene.now() }])
+    assert.equal(await signal(scene, 'go'), 'gone')
+    const claim = await scene.claimOne()
+    await scene.end(claim, { kind: 'wait', signal: 'go' })
+    assert.equal((await scene.claimOne()).id, 'a')
+  },
+
+  async 'a signal that comes before the sweep ends a wait whose time is over'(scene) {
+    await waiting(scene, { signal: 'go', withinMs: 1_000 })
+    await scene.advance(2_000)
+    assert.equal(await signal(scene, 'go'), 'delivered')
+    await scene.advance(10_000)
+    await scene.steps.sweep('worker-1')
+    assert.deepEqual(kindsOf(await read(scene)), ['signal go'])
+  },
+
+  async 'a wait without a bound goes on, however often somebody sweeps'(scene) {
+    await waiting(scene)
+    await scene.advance(30 * 86_400_000)
+    await scene.steps.sweep('worker-1')
+    assert.deepEqual(await scene.states(), ['a waiting'])
+  },
+
+  async 'a sweep ends a bounded number of waits, the oldest first'(scene) {
+    const ids = Array.from({ length: 150 }, (_, i) => `j${String(i).padStart(3, '0')}`)
+    await scene.add(...ids)
+    const { claims } = await scene.claim({ limit: 150 })
+    for (const [i, claim] of claims.entries())
+      await scene.end(claim, { kind: 'wait', signal: 'go', withinMs: 1_000 + 10 * i })
+    await scene.advance(20_000)
+    assert.deepEqual(await scene.steps.sweep('worker-1'), { woken: 100, more: true })
+    assert.equal((await scene.depth()).ready, 100)
+    assert.deepEqual((await scene.states()).at(99), 'j099 ready')
+    assert.deepEqual(await scene.steps.sweep('worker-1'), { woken: 50, more: false })
+    assert.equal((await scene.depth()).ready, 150)
+  },
+
+  async 'a job that waits is counted as waiting, among the pending jobs, and takes room in a bounded queue'(scene) {
+    await waiting(scene)
+    const { waiting: found, ready, scheduled, running, payloads } = await scene.depth()
+    assert.deepEqual(
+      { found, ready, scheduled, running, payloads },
+      { found: 1, ready: 0, scheduled: 0, running: 0, payloads: 1 },
+    )
+  },
+
+  'a job that waits takes no place among those that run': plainCase([steps, limited], async (scene) => {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.add('a', 'b')
+    await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })
+    assert.equal((await scene.claimOne()).id, 'b')
+  }),
+
+  'a record says what its job waits for, and until when': plainCase([steps, records], async (scene) => {
+    await waiting(scene, { signal: 'go', withinMs: 60_000 })
+    const awaits = { signal: 'go', until: (await scene.now()) + 60_000 }
+    assert.deepEqual((await scene.records.get(scene.queue, 'a'))?.awaits, awaits)
+    const { jobs } = await scene.records.list(scene.queue, { by: 'time', state: 'waiting', limit: 10 })
+    assert.deepEqual(
+      jobs.map(({ id, awaits }) => ({ id, awaits })),
+      [{ id: 'a', awaits }],
+    )
+    await signal(scene, 'go')
+    assert.equal((await scene.records.get(scene.queue, 'a'))?.awaits, undefined)
+  }),
+
+  'an operator cancels, deletes, buries and clears jobs that wait': plainCase([steps, records], async (scene) => {
+    for (const verb of ['cancel', 'delete', 'bury', 'clear'] as const) {
+      await waiting(scene)
+      const { changed } =
+        verb === 'clear'
+          ? await scene.records.clear(scene.queue)
+          : await scene.records[verb](scene.queue, { ids: ['a'] })
+      assert.equal(changed, 1, verb)
+      assert.equal((await scene.depth()).waiting, 0, verb)
+      if (verb === 'bury') await scene.records.morgue.delete(scene.queue, 'all')
+      assert.equal(await signal(scene, 'go'), 'gone', verb)
+      await scene.advance(3_600_000)
+    }
+  }),
+
+  'a job that was buried while it waited does not wait when it is revived': plainCase(
+    [steps, records],
+    async (scene) => {
+      await waiting(scene, { signal: 'go', withinMs: 1_000 })
+      await scene.records.bury(scene.queue, 'all')
+      await scene.advance(20_000)
+      await scene.steps.sweep('worker-1')
+      assert.deepEqual(await read(scene), [])
+      await scene.records.morgue.revive(scene.queue, 'all')
+      assert.equal((await scene.claimOne()).id, 'a')
+    },
+  ),
+
+  'a run that was cancelled does not wait': plainCase([steps, records], async (scene) => {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await scene.records.cancel(scene.queue, { ids: ['a'] })
+    await scene.end(claim, { kind: 'wait', signal: 'go' })
+    assert.deepEqual(await scene.states(), [])
+  }),
+
+  'a job that waits does not expire': plainCase([steps, expires], async (scene) => {
+    await scene.add({ id: 'a', expiresMs: 1_000 })
+    await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })
+    await scene.advance(5_000)
+    assert.equal(await signal(scene, 'go'), 'delivered')
+    assert.equal((await scene.claimOne()).id, 'a')
+  }),
+
+  'a suspect that has waited is suspect no more': plainCase([steps, tellsCrashes], async (scene) => {
+    await scene.addSuspects('a')
+    await scene.end(await scene.claimOne({ alone: true }), { kind: 'wait', signal: 'go' })
+    assert.equal((await scene.depth()).suspects, 0)
+    await signal(scene, 'go')
+    assert.deepEqual(await scene.claimIds(), ['a'])
+  }),
+
+  async 'a job that has waited keeps its old place'(scene) {
+    await scene.add('a', 'b')
+    await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })
+    await scene.add('c')
+    await signal(scene, 'go')
+    assert.deepEqual(await scene.claimIds(), ['a', 'b', 'c'])
+  },
+
+  'the signal of a wait rings the queue': plainCase([steps, rings], async (scene) => {
+    await waiting(scene)
+    const waits = scene.store.wait([scene.queue], 60_000, new AbortController().signal)
+    await signal(scene, 'go')
+    assert.deepEqual(await soon(waits), [scene.queue])
+  }),
+
+  async 'a job keeps a bounded number of signals, and the one that it waits for always has room'(scene) {
+    await waiting(scene)
+    for (let i = 0; i < mostSignals; i += 1) assert.equal(await signal(scene, `s${i}`), 'kept')
+    assert.equal(await signal(scene, 'more'), 'full')
+    assert.equal(await signal(scene, 's0'), 'duplicate')
+    assert.equal(await signal(scene, 'go'), 'delivered')
+  },
+
+  async 'the data of the signals that a job keeps is bounded'(scene) {
+    await scene.add('a')
+    const half = `"${'x'.repeat(2 * 1_048_576 - 2)}"`
+    assert.equal(await signal(scene, 'one', half), 'kept')
+    assert.equal(await signal(scene, 'two', half), 'kept')
+    assert.equal(await signal(scene, 'three', '1'), 'full')
+    assert.equal(await signal(scene, 'four'), 'kept')
+  },
+
+  async 'a lost claim does not wait'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await scene.end(claim, { kind: 'release', delayMs: 0 })
+    assert.equal(await scene.settle(claim, { kind: 'wait', signal: 'go' }), 'lost')
+    assert.deepEqual(await scene.states(), ['a ready'])
+  },
+})
+
+/** The job `a` waits for a signal; nothing else may be ready. */
+async function waiting(scene: Scene, wait: { signal: string; withinMs?: number } = { signal: 'go' }): Promise<void> {
+  await scene.add('a')
+  const claim = await scene.claimOne()
+  assert.equal(claim.id, 'a')
+  await scene.end(claim, { kind: 'wait', ...wait })
+}
+
+function signal(scene: Scene, name: string, payload?: string): Promise<SignalAnswer> {
+  return scene.steps.signal({ queue: scene.queue, id: 'a' }, { name, ...(payload === undefined ? {} : { payload }) })
+}

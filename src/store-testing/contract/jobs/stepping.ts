@@ -1,0 +1,222 @@
+/** Contract cases: the steps and sleeps that a running job keeps. */
+
+import assert from 'node:assert/strict'
+import type { ClaimKey } from '../../../stores/contract/settle.js'
+import type { NewStep, StoredStep } from '../../../stores/contract/steps.js'
+import {
+  expires,
+  fenced,
+  joins,
+  plainCase,
+  plainConcern,
+  records,
+  steps,
+  tellsCrashes,
+} from '../scenes/contract-case.js'
+import type { Scene } from '../scenes/scene.js'
+
+const charged = { name: 'charge', kind: 'step', payload: '{"paid":7}' } as const
+
+export const stepping = plainConcern('steps', [steps], {
+  async 'a step that is kept is read with its result and its instant, in the order of the steps'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    const first = await scene.now()
+    assert.equal(await keep(scene, claim, charged), 'ok')
+    await scene.advance(5)
+    assert.equal(await keep(scene, claim, { name: 'a first name', kind: 'step' }), 'ok')
+    assert.deepEqual(await read(scene), [
+      { ...charged, at: first },
+      { name: 'a first name', kind: 'step', at: first + 5 },
+    ])
+  },
+
+  async 'a result may be bytes of another codec, and a name any text'(scene) {
+    await scene.add('a')
+    const step = { name: 'ü\0🎈 \n"', kind: 'step', payload: Uint8Array.of(0, 255, 10), codec: 'packed' } as const
+    await keep(scene, await scene.claimOne(), step)
+    assert.deepEqual(await read(scene), [{ ...step, at: await scene.now() }])
+  },
+
+  async 'a step that is kept again stays as it was'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await keep(scene, claim, charged)
+    const before = await read(scene)
+    await scene.advance(5)
+    assert.equal(await keep(scene, claim, { ...charged, payload: '{"paid":8}' }), 'ok')
+    assert.equal(await keep(scene, claim, { name: 'charge', kind: 'sleep', forMs: 5 }), 'ok')
+    assert.deepEqual(await read(scene), before)
+  },
+
+  async 'a sleep says when it is over'(scene) {
+    await scene.add('a')
+    const at = await scene.now()
+    await keep(scene, await scene.claimOne(), { name: 'cool-off', kind: 'sleep', forMs: 60_000 })
+    assert.deepEqual(await read(scene), [{ name: 'cool-off', kind: 'sleep', at, until: at + 60_000 }])
+  },
+
+  async 'a job without steps has an empty list, and one that is not there has none'(scene) {
+    await scene.add('a')
+    assert.deepEqual(await scene.steps.read({ queue: scene.queue, id: 'a' }), { now: await scene.now(), steps: [] })
+    assert.equal(await scene.steps.read({ queue: scene.queue, id: 'other' }), undefined)
+  },
+
+  'a step renews the lease, and never shortens it': plainCase([steps, tellsCrashes], async (scene) => {
+    await scene.add('a')
+    const claim = await scene.claimOne({ leaseMs: 1_000 })
+    await keep(scene, claim, charged, 10_000)
+    await keep(scene, claim, { name: 'next', kind: 'step' }, 1)
+    await scene.advance(9_999)
+    assert.deepEqual((await scene.claim({ worker: 'finder', limit: 0 })).crashed, [])
+    await scene.advance(1)
+    assert.equal((await scene.claim({ worker: 'finder', limit: 0 })).crashed.length, 1)
+  }),
+
+  'a lost claim keeps no step': plainCase([steps, fenced], async (scene) => {
+    await scene.add('a')
+    const first = await scene.claimOne({ leaseMs: 1_000 })
+    await scene.advance(1_000)
+    const second = await scene.claimOne({ alone: true, from: [{ queue: scene.queue, limit: 1 }] })
+    assert.equal(await keep(scene, first, charged), 'lost')
+    assert.deepEqual(await read(scene), [])
+    await scene.end(second, { kind: 'complete' })
+    assert.equal(await keep(scene, second, charged), 'lost')
+    assert.equal(await scene.steps.read({ queue: scene.queue, id: 'a' }), undefined)
+  }),
+
+  'the worker of a cancelled job hears of it with its next step, which is kept': plainCase(
+    [steps, records],
+    async (scene) => {
+      await scene.add('a')
+      const claim = await scene.claimOne()
+      await scene.records.cancel(scene.queue, { ids: ['a'] })
+      assert.equal(await keep(scene, claim, charged), 'cancel')
+      assert.equal((await read(scene)).length, 1)
+    },
+  ),
+
+  'steps outlive a retry, a release, a crash, the morgue and a revive': plainCase(
+    [steps, tellsCrashes, records],
+    async (scene) => {
+      await scene.add('a')
+      const first = await scene.claimOne()
+      await keep(scene, first, charged)
+      const kept = await read(scene)
+      await scene.end(first, { kind: 'retry', delayMs: 0 })
+      await scene.end(await scene.claimOne(), { kind: 'release', delayMs: 0 })
+      await scene.claimOne({ leaseMs: 1_000 })
+      await scene.advance(1_000)
+      await scene.end(await scene.claimOne({ alone: true }), { kind: 'bury' })
+      assert.deepEqual(await read(scene), kept)
+      await scene.records.morgue.revive(scene.queue, 'all')
+      await scene.claimOne()
+      assert.deepEqual(await read(scene), kept)
+    },
+  ),
+
+  'no step of an ended job is passed to a later one with its id': plainCase([steps, records], async (scene) => {
+    for (const end of ['complete', 'kept', 'cancel', 'delete', 'morgue', 'clear'] as const) {
+      await scene.add('a')
+      const claim = await scene.claimOne()
+      await keep(scene, claim, charged)
+      await scene.steps.signal({ queue: scene.queue, id: 'a' }, { name: 'go' })
+      if (end === 'kept') await scene.end(claim, { kind: 'complete', result: { payload: '1', keepMs: 1_000 } })
+      else if (end === 'complete' || end === 'cancel') await scene.end(claim, { kind: end })
+      else if (end === 'delete') {
+        await scene.end(claim, { kind: 'release', delayMs: 0 })
+        await scene.records.delete(scene.queue, { ids: ['a'] })
+      } else {
+        await scene.end(claim, { kind: 'bury' })
+        if (end === 'clear') await scene.records.clear(scene.queue)
+        else await scene.records.morgue.delete(scene.queue, 'all')
+      }
+      await scene.advance(3_600_000)
+      await scene.add('a')
+      const next = await scene.claimOne()
+      assert.deepEqual(await read(scene), [], end)
+      await scene.end(next, { kind: 'complete' })
+    }
+  }),
+
+  'a job that has reached a step does not expire any more': plainCase([steps, expires], async (scene) => {
+    await scene.add({ id: 'a', expiresMs: 1_000 })
+    const claim = await scene.claimOne()
+    await keep(scene, claim, { name: 'cool-off', kind: 'sleep', forMs: 5_000 })
+    await scene.end(claim, { kind: 'release', delayMs: 5_000 })
+    await scene.advance(5_000)
+    assert.equal((await scene.claimOne()).id, 'a')
+  }),
+
+  async 'nothing takes the place of a job that has reached a step'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await keep(scene, claim, charged)
+    await scene.end(claim, { kind: 'release', delayMs: 1_000 })
+    assert.deepEqual(await scene.enqueue([{ id: 'a', ifWaiting: 'replace' }]), ['duplicate'])
+    assert.equal((await read(scene)).length, 1)
+  },
+
+  async 'a step that is forgotten may be kept anew; a signal of its name stays'(scene) {
+    const job = { queue: scene.queue, id: 'a' }
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await keep(scene, claim, charged)
+    await scene.steps.signal(job, { name: 'charge', payload: '1' })
+    assert.equal(await scene.steps.forget(job, 'other'), false)
+    assert.equal(await scene.steps.forget({ ...job, id: 'other' }, 'charge'), false)
+    assert.equal(await scene.steps.forget(job, 'charge'), true)
+    assert.deepEqual(kindsOf(await read(scene)), ['signal charge'])
+    await keep(scene, claim, { ...charged, payload: '{"paid":8}' })
+    assert.deepEqual((await read(scene)).at(-1)?.payload, '{"paid":8}')
+  },
+
+  'the steps of a join do not change what it waits for': plainCase([steps, joins], async (scene) => {
+    const job = { queue: scene.queue, id: 'join' }
+    await scene.openQueue({ name: 'members' })
+    const place = { join: job, set: 'all', number: 0, onDead: 'fail', keepsResults: true } as const
+    const set = {
+      name: 'all',
+      queue: 'members',
+      ids: 'one',
+      isMany: false,
+      onDead: 'fail',
+      keepsResults: true,
+      size: 1,
+    } as const
+    const made = (id: string) => ({ id, task: 'sum', payload: '1', priority: 0, rememberMs: 0 })
+    await scene.store.joins!.enqueue([
+      { callId: 'j', queue: scene.queue, jobs: [{ ...made('join'), join: { sets: [set], sealWithinMs: 60_000 } }] },
+      { callId: 'm', queue: 'members', jobs: [{ ...made('one'), memberOf: [place] }] },
+    ])
+    await scene.end(await scene.claimOne({ queue: 'members' }), { kind: 'complete' })
+    const claim = await scene.claimOne()
+    await keep(scene, claim, charged)
+    await scene.end(claim, { kind: 'wait', signal: 'go', withinMs: 60_000 })
+    assert.equal((await scene.store.joins!.look(job))?.waitsUntil, undefined)
+    await scene.advance(60_000)
+    assert.deepEqual((await scene.store.joins!.sweep('worker-1')).failed, [])
+    await scene.steps.sweep('worker-1')
+    assert.equal((await scene.claimOne()).isJoin, true)
+  }),
+})
+
+export function keep(
+  scene: Scene,
+  { queue, id, fence }: ClaimKey,
+  step: NewStep,
+  leaseMs = 30_000,
+): Promise<'ok' | 'lost' | 'cancel'> {
+  return scene.steps.keep({ queue, id, fence }, step, leaseMs)
+}
+
+/** What the job `a` has reached; it must be there. */
+export async function read(scene: Scene): Promise<readonly StoredStep[]> {
+  const found = await scene.steps.read({ queue: scene.queue, id: 'a' })
+  assert.ok(found, 'the job is there')
+  return found.steps
+}
+
+export function kindsOf(steps: readonly StoredStep[]): string[] {
+  return steps.map(({ kind, name }) => `${kind} ${name}`)
+}
