@@ -83,6 +83,7 @@ export const sidebar: SidebarEntry[] = [
       { text: 'Merging payloads', link: '/merging' },
       { text: 'Fenced writes', link: '/fencing' },
       { text: 'Joins', link: '/joins' },
+      { text: 'Steps, sleeps and signals', link: '/steps' },
       { text: 'Throttling', link: '/throttling' },
       { text: 'Schedules', link: '/schedules' },
       { text: 'Long tasks', link: '/long-tasks' },

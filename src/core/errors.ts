@@ -68,6 +68,7 @@ export interface ErrorsByCode {
   readonly 'queue-unknown': UnknownQueueError
   readonly 'result-not-kept': ResultNotKeptError
   readonly 'result-timeout': ResultTimeoutError
+  readonly 'step-duplicate-name': StepNameError
   readonly 'store-corrupt': StoreCorruptError
   readonly 'store-full': StoreFullError
   readonly 'store-newer': StoreVersionError
@@ -314,6 +315,16 @@ export class JobElsewhereError extends MillraceError {
 
 /** The most ids that a message names. */
 const mostNamed = 10
+
+/** A handler gave one name to two steps of a run. The name is what tells a step from the others. */
+export class StepNameError extends MillraceError {
+  constructor(name: string, call: string) {
+    super(
+      'step-duplicate-name',
+      `'${name}' was given to ${call}() twice in one run. The name tells a step from the others: in a loop write ctx.step(\`page-\${n}\`, …).`,
+    )
+  }
+}
 
 /**
  * Throw it from a handler to bury the job at once, whatever its retry policy says.

@@ -81,6 +81,11 @@ export interface EventMap {
     Holding & { readonly attempt: number; readonly error: unknown; readonly retryMs: number | undefined }
   'job.buried': JobRef & { readonly reason: string; readonly error: string | undefined }
   'job.released': JobRef & Holding & { readonly reason: string; readonly delayMs: number }
+  /**
+   * A handler has caught what ends a run that sleeps or waits, or has not awaited `ctx.sleep()` or `ctx.waitFor()`. The job
+   * sleeps or waits all the same; what the handler did after that happens again in its next run. `text`: what the job does.
+   */
+  'suspension.swallowed': JobRef & { readonly text: string }
   'job.cancelled': JobRef & { readonly reason: string | undefined }
   /**
    * A lease ended unsettled and this process found it: `worker` died, was stopped, or lost the store. `charged`: the
@@ -305,6 +310,7 @@ const known: Readonly<Record<EventName, true>> = {
   'job.failed': true,
   'job.buried': true,
   'job.released': true,
+  'suspension.swallowed': true,
   'job.cancelled': true,
   'job.crashed': true,
   'job.adopted': true,

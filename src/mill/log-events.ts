@@ -69,6 +69,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     message: `job released: ${job.reason}`,
     fields: { ...job },
   }),
+  'suspension.swallowed': ({ text, ...job }) => ({
+    level: 'warn',
+    message: `its handler caught the error that ends its run (it ${text}), or did not await the call. Let that error through, and await ctx.sleep() and ctx.waitFor(): what the handler does after them happens again in the next run`,
+    fields: { ...job },
+  }),
   'job.cancelled': (job) => ({ level: 'info', message: 'job cancelled', fields: { ...job } }),
   'job.crashed': (job) => ({
     level: 'warn',

@@ -21,6 +21,7 @@ import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js
 import { type EventName, Events, type Listener, refuseNoEvent } from '../core/events.js'
 import type { JobHandle } from '../core/job/job.js'
 import type { Logger } from '../core/logger.js'
+import { describe } from '../core/messages/describe.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import type { Queue } from '../core/queue/queue.js'
 import type { Surroundings } from '../core/surroundings.js'
@@ -28,6 +29,7 @@ import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueArguments, EnqueueOptionsOf, HandlesOf, JobsOf } from '../core/task/enqueue-options.js'
 import type { Flow, FlowHandles } from '../core/task/flow.js'
 import type { ManyArguments } from '../core/task/middleware.js'
+import { type AnySignal, isSignal, type SignalArguments } from '../core/task/signal.js'
 import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import type { Duration } from '../core/values/duration.js'
@@ -37,6 +39,7 @@ import { joinedMembers } from '../runtime/run/joined-members.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { QueueDepth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
+import type { SignalAnswer } from '../stores/contract/steps.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import type { FsckFinding, StoreHealth } from '../stores/contract/store-health.js'
 import type { UserConnection } from '../stores/contract/transactions.js'
@@ -95,7 +98,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     const rulesOf = ({ traits }: Store): DraftEnvironment => {
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, warnings, newId }
     }
-    this.#handleParts = handlePartsOf(connection.opened, packing, registry, clock)
+    this.#handleParts = handlePartsOf(connection.opened, packing, maxPayloadBytes, registry, clock)
     this.#clientParts = {
       rules: async () => rulesOf(await connection.opened()),
       middleware,
@@ -268,6 +271,31 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     const jobId = task?.kind === 'ordered' ? orderedIdOf(id) : id
     if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id ${idMistake(id)}`)
     return new StoredJobHandle(this.#handleParts, task?.queue ?? [...this.queues.keys()], jobId)
+  }
+
+  /**
+   * Sends a signal to one job, by its handle or its id, for whose handler `ctx.waitFor()` then resolves. `'delivered'`: the
+   * job waited for it, and is ready. `'kept'`: the job finds it when it waits. `'duplicate'`: it has one of this name
+   * already, which stays. `'full'`: it keeps 64 signals, or 4 MiB of their data. `'gone'`: there is no such job, it has
+   * ended, or its wait for this signal is over. Done in one step with what it answers. Throws `InvalidArgumentError`,
+   * `InvalidJobError` for data that does not fit the schema of the signal, `PayloadTooLargeError`, `CodecError`,
+   * `StoreUnavailableError` (send it again: a signal that arrived is then a duplicate), or `UnsupportedByStoreError`.
+   *
+   * @example
+   * console.log(await mill.signal('order-4711', approved, { yes: true }))
+   */
+  async signal<S extends AnySignal>(
+    job: JobHandle | string,
+    signal: S,
+    ...[data]: SignalArguments<S>
+  ): Promise<SignalAnswer> {
+    if (!isSignal(signal))
+      throw new InvalidArgumentError(
+        `signal(job, signal) must get a signal of defineSignal(); got ${describe(signal)}.`,
+      )
+    const handle =
+      job instanceof StoredJobHandle ? job : (this.job(typeof job === 'string' ? job : job?.id) as StoredJobHandle)
+    return handle.send(signal, data)
   }
 
   /**
@@ -532,6 +560,7 @@ const checkStopOptions = callOptions('mill.stopWorker', { recycle: callForms.fla
 refuseMore('mill.', Mill.prototype, {
   promised: {
     flow: 1,
+    signal: 3,
     results: 2,
     ready: 0,
     close: 0,

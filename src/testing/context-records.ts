@@ -14,8 +14,10 @@ import type { BatchChildOptions } from '../core/task/enqueue-options.js'
 import type { Flow, FlowCall, FlowHandles } from '../core/task/flow.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
 import { validated } from '../core/task/schema.js'
+import type { AnySignal } from '../core/task/signal.js'
 import type { AnySingleTask } from '../core/task/task.js'
 import { jsonCodec, type Payload } from '../core/values/codec.js'
+import { type Duration, durationMs } from '../core/values/duration.js'
 import { BatchExecution, OrderedExecution } from '../runtime/run/batch-execution.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
 import { bindMethods, type Execution, JobExecution } from '../runtime/run/execution.js'
@@ -26,7 +28,17 @@ import { memoryTraits } from '../stores/memory/memory-traits.js'
 /** Sends nothing: everything is recorded before. */
 const unsent = new JobUpdates(
   { events: new Events(), random: systemRandom, packing: new Packing(jsonCodec, undefined, undefined) },
-  { traits: memoryTraits, extend: async (items) => items.map(() => 'ok' as const) },
+  {
+    traits: memoryTraits,
+    extend: async (items) => items.map(() => 'ok' as const),
+    steps: {
+      keep: async () => 'ok',
+      read: async () => ({ now: 0, steps: [] }),
+      forget: async () => false,
+      signal: async () => 'gone',
+      sweep: async () => ({ woken: 0, more: false }),
+    },
+  },
   memoryTraits.maxPayloadBytes,
 )
 
@@ -77,20 +89,38 @@ function recording<Kind extends abstract new (...args: any[]) => Execution>(OfKi
   return Recording as unknown as Kind & (new (...args: any[]) => Observed)
 }
 
+interface GivenToHandler {
+  readonly lastCheckpoint?: unknown
+  readonly signals?: Readonly<Record<string, unknown>> | undefined
+}
+
 /** @internal */
 export class JobRecords extends recording(JobExecution) {
   readonly logged: string[] = []
   readonly checkpoints: unknown[] = []
   fieldsWritten: JobFields = {}
-  readonly #lastCheckpoint: unknown
+  readonly #given: GivenToHandler
 
   static {
-    bindMethods(JobRecords.prototype, ['log', 'checkpoint'])
+    bindMethods(JobRecords.prototype, ['log', 'checkpoint', 'sleep', 'waitFor'])
   }
 
-  constructor(claim: Claim, task: AnySingleTask, meta: Readonly<Record<string, unknown>>, lastCheckpoint: unknown) {
+  constructor(claim: Claim, task: AnySingleTask, meta: Readonly<Record<string, unknown>>, given: GivenToHandler) {
     super(claim, task, undefined, meta, unsent)
-    this.#lastCheckpoint = lastCheckpoint
+    this.#given = given
+  }
+
+  /** Over at once. */
+  override async sleep(_name: string, time: Duration): Promise<void> {
+    durationMs(time, 'ctx.sleep(name, time)')
+  }
+
+  /** Has come, or is over in vain. */
+  override async waitFor({ name, data }: AnySignal): Promise<never> {
+    const { signals = {} } = this.#given
+    const sent = signals[name]
+    const isSent = Object.hasOwn(signals, name) && data !== undefined
+    return (isSent ? await validated(data, sent, `the data of signal '${name}'`) : sent) as never
   }
 
   override log(text: string): void {
@@ -116,7 +146,7 @@ export class JobRecords extends recording(JobExecution) {
   }
 
   override get lastCheckpoint(): unknown {
-    return this.#lastCheckpoint
+    return this.#given.lastCheckpoint
   }
 }
 

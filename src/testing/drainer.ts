@@ -118,7 +118,7 @@ export class Drainer implements RunReport {
   async #sweep(): Promise<boolean> {
     let found = 0
     for (let more = true; more; ) {
-      const swept = await sweepOnce(this.#store.joins!, worker, this.#parts.events)
+      const swept = await sweepOnce(this.#store, worker, this.#parts.events)
       found += swept.found
       more = swept.more
     }
@@ -227,6 +227,7 @@ function ranJob({ task, id, queue, attempt }: Claim, verdict: Verdict, answer: S
         ? { ...ran, state: 'dead', error: verdict.error, reason: verdict.reason }
         : { ...ran, ...again(verdict.delayMs, now), error: verdict.error }
     case 'release': {
+      if (verdict.awaits !== undefined) return { ...ran, state: 'waiting', reason: verdict.awaits.signal }
       const error = verdict.error === undefined ? {} : { error: new Error(verdict.error) }
       return { ...ran, ...again(verdict.delayMs, now), ...error, reason: verdict.reason }
     }

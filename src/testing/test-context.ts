@@ -18,6 +18,8 @@ import { BatchRecords, JobRecords, type Observed, OrderedRecords } from './conte
 export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {
   /** The value that an earlier attempt has stored by `ctx.checkpoint()`. */
   readonly lastCheckpoint?: unknown
+  /** The data of the signals that have come, by their names; the others do not come in time. */
+  readonly signals?: Readonly<Record<string, unknown>> | undefined
 }
 
 /** The properties of a job that waited for others. */
@@ -84,7 +86,7 @@ export function testContext(
 }
 
 function jobContext(task: AnySingleTask, given: GivenJob & Partial<GivenJoin<JoinSets>>): TestContext {
-  const { lastCheckpoint, meta = {}, lastError, createdAt, runAt, expiresAt, joined, ...job } = given
+  const { lastCheckpoint, signals, meta = {}, lastError, createdAt, runAt, expiresAt, joined, ...job } = given
   const claim: Claim = {
     ...claimOf(task, job),
     ...defined({
@@ -94,7 +96,7 @@ function jobContext(task: AnySingleTask, given: GivenJob & Partial<GivenJoin<Joi
       error: lastError,
     }),
   }
-  const ctx = new JobRecords(claim, task, meta, lastCheckpoint)
+  const ctx = new JobRecords(claim, task, meta, { lastCheckpoint, signals })
   if (task.joins !== undefined) ctx.joined = joinedOf(task.name, task.joins, joined)
   return ctx
 }

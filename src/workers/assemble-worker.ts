@@ -238,7 +238,7 @@ export function assembleWorker(
         : undefined,
     recoverer: workers && new Recoverer(surroundings, workers, traits.remote, identity, ends, found),
     adoption,
-    joins: store.joins && new JoinSweeps(surroundings, store.joins),
+    joins: store.joins === undefined && store.steps === undefined ? undefined : new JoinSweeps(surroundings, store),
     schedules: store.schedules && new ScheduleLoop(surroundings, store.schedules, parts.restoreSchedules),
   }
 }

@@ -1,18 +1,25 @@
 /**
- * The sweeps of joins: every worker asks its store from time to time to end joins that wait for too long, and to do what
- * a process that died has left. The store makes sure that each is done once.
+ * The sweeps: every worker asks its store from time to time to end what has waited for too long, joins and waits for
+ * signals, and to do what a process that died has left. The store makes sure that each is done once.
  */
 
 import { timerMs } from '../core/platform/timer.js'
 import type { WorkerSurroundings } from '../core/surroundings.js'
 import type { Joins } from '../stores/contract/joins.js'
+import type { Steps } from '../stores/contract/steps.js'
 
 /** Between two sweeps of a worker. A report that was lost with its process is delivered within twice this time. */
 const sweepMs = 5_000
 
+/** The facets of a store that are swept. */
+interface SweptStore {
+  readonly joins?: Pick<Joins, 'sweep'>
+  readonly steps?: Pick<Steps, 'sweep'>
+}
+
 export class JoinSweeps {
   readonly #surroundings: WorkerSurroundings
-  readonly #joins: Pick<Joins, 'sweep'>
+  readonly #store: SweptStore
   readonly #after: (ms: number, work: () => void) => () => void
   #cancel: () => void = () => {}
   #underWay: Promise<void> = Promise.resolve()
@@ -21,11 +28,11 @@ export class JoinSweeps {
   /** `after`: calls the work after this time, and returns the function that cancels it. */
   constructor(
     surroundings: WorkerSurroundings,
-    joins: Pick<Joins, 'sweep'>,
+    store: SweptStore,
     after: (ms: number, work: () => void) => () => void = afterUnref,
   ) {
     this.#surroundings = surroundings
-    this.#joins = joins
+    this.#store = store
     this.#after = after
   }
 
@@ -51,9 +58,9 @@ export class JoinSweeps {
   async #sweep(): Promise<void> {
     const { worker, events, random } = this.#surroundings
     try {
-      while (!this.#isStopped && (await sweepOnce(this.#joins, worker, events)).more);
+      while (!this.#isStopped && (await sweepOnce(this.#store, worker, events)).more);
     } catch (error) {
-      events.emit('store.failed', { call: 'joins.sweep', error, retryMs: sweepMs })
+      events.emit('store.failed', { call: 'sweep', error, retryMs: sweepMs })
     }
     if (!this.#isStopped) this.#plan(sweepMs * (0.75 + random() / 2))
   }
@@ -61,16 +68,17 @@ export class JoinSweeps {
 
 /** One step of a sweep, which emits what it finds. */
 export async function sweepOnce(
-  joins: Pick<Joins, 'sweep'>,
+  { joins, steps }: SweptStore,
   worker: string,
   events: WorkerSurroundings['events'],
 ): Promise<{ readonly found: number; readonly more: boolean }> {
-  const { failed, more } = await joins.sweep(worker)
+  const { failed, more } = (await joins?.sweep(worker)) ?? { failed: [], more: false }
   for (const join of failed) {
     events.counter?.buried(join.queue)
     events.emit('join.failed', join)
   }
-  return { found: failed.length, more }
+  const waits = await steps?.sweep(worker)
+  return { found: failed.length + (waits?.woken ?? 0), more: more || waits?.more === true }
 }
 
 /** An idle process may end meanwhile. */

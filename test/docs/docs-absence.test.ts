@@ -44,7 +44,7 @@ const absent: Readonly<Record<string, readonly string[]>> = {
   'bullmq: job.changeDelay(), job.changePriority()': ['JobHandle.changeDelay', 'JobHandle.changePriority'],
   'bullmq: continueParentOnFailure': ['SetOptions.onFirstDead', 'SetOptions.continueOnDead'],
   'bullmq: a parent that adds children while it runs, moveToWaitingChildren()': [
-    'JobContext.waitFor',
+    'JobContext.waitForChildren',
     'JobContext.join',
   ],
   'sidekiq: on(:complete, …): all have run once, some may retry': ['SetOptions.onComplete', 'Task.onMembersRun'],

@@ -1,6 +1,6 @@
 /** A test mill: its clock stands, and drain() runs what is due by the parts of a worker. */
 
-import { bury, cancel, defineOrderedTask, defineTask, hold, snooze, UnrecoverableError } from 'millrace'
+import { bury, cancel, defineOrderedTask, defineSignal, defineTask, hold, snooze, UnrecoverableError } from 'millrace'
 import { testContext, testMill } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -434,4 +434,31 @@ it('testContext() keeps the fields that a handler has set, and refuses invalid o
 
   expect(ctx.fieldsWritten).toEqual({ node: 'eu-3' })
   await expect(ctx.fields.set({ 'no name': 1 })).rejects.toMatchObject({ code: 'argument-invalid' })
+})
+
+describe('steps in drain()', () => {
+  it('sleeps until the clock is moved, waits until it is signalled, and gives up when the time is over', async () => {
+    const approved = defineSignal<string>({ name: 'approved' })
+    const calls: string[] = []
+    const order = defineTask({
+      name: 'order',
+      async run(_: unknown, ctx) {
+        await ctx.step('charge', () => void calls.push('charge'))
+        await ctx.sleep('cool-off', '3d')
+        return (await ctx.waitFor(approved, { timeout: '7d' })) ?? 'nobody'
+      },
+    })
+    const mill = made({ tasks: [order] })
+    const job = await mill.enqueue(order, undefined)
+    const other = await mill.enqueue(order, undefined)
+    expect(await mill.drain()).toMatchObject([{ state: 'scheduled', reason: 'sleeping' }, { state: 'scheduled' }])
+    expect(await mill.drain()).toEqual([])
+    mill.advance('3d')
+    expect(await mill.drain()).toMatchObject([{ state: 'waiting', reason: 'approved' }, { state: 'waiting' }])
+    expect(await mill.signal(job, approved, 'ada')).toBe('delivered')
+    expect(await mill.drain()).toMatchObject([{ id: job.id, state: 'completed', result: 'ada' }])
+    mill.advance('7d')
+    expect(await mill.drain()).toMatchObject([{ id: other.id, state: 'completed', result: 'nobody' }])
+    expect(calls).toEqual(['charge', 'charge'])
+  })
 })

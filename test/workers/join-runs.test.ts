@@ -127,7 +127,7 @@ describe('the sweeps of a worker', () => {
     let swept = 0
     const sweeps = new JoinSweeps(
       givenSurroundings({ events }),
-      { sweep: async () => answers[Math.min(swept++, answers.length - 1)]!() },
+      { joins: { sweep: async () => answers[Math.min(swept++, answers.length - 1)]!() } },
       (ms, work) => {
         planned.push({ ms, work })
         return () => void planned.pop()
@@ -160,7 +160,7 @@ describe('the sweeps of a worker', () => {
     pass()
     await expect.poll(() => planned.length).toBe(1)
 
-    expect(heard).toEqual(['joins.sweep 5000'])
+    expect(heard).toEqual(['sweep 5000'])
     await sweeps.stop()
   })
 })

@@ -12,7 +12,7 @@ import type { Payload } from '../../core/values/codec.js'
 import { defined } from '../../core/values/defined.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { StoredJoin } from '../../stores/contract/joins.js'
-import type { ScoredPayload } from '../../stores/contract/scored-payload.js'
+import type { ScoredPayload } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
 import { doneIn, memberId } from '../../stores/rules/join-rules.js'
 

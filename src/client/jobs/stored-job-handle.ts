@@ -4,6 +4,7 @@ import {
   InvalidArgumentError,
   JobCancelledError,
   JobDeadError,
+  PayloadTooLargeError,
   ResultNotKeptError,
   ResultTimeoutError,
 } from '../../core/errors.js'
@@ -12,12 +13,18 @@ import { ownError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job/job-fields.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
+import { stepOwner } from '../../core/packing/seal.js'
 import type { Clock } from '../../core/platform/clock.js'
 import { keepsEnds } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
+import { validated } from '../../core/task/schema.js'
+import type { AnySignal } from '../../core/task/signal.js'
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
+import { payloadBytes } from '../../core/values/codec.js'
 import { type Duration, durationMs, exactDuration } from '../../core/values/duration.js'
 import { resultDropped, type StoredJob } from '../../stores/contract/job-records.js'
+import type { SignalAnswer } from '../../stores/contract/steps.js'
+import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../store-facets.js'
 import { holdsOn, joinOn, recordOf, resultIn } from './job-record.js'
@@ -27,6 +34,7 @@ import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
 export interface HandleParts {
   readonly connect: () => Promise<Store>
   readonly packing: Packing
+  readonly maxPayloadBytes: number
   readonly watcher: ResultWatcher
   /** Whether jobs of this queue have ids that come again, and no results. */
   readonly isOrdered: (queue: string) => boolean
@@ -45,11 +53,12 @@ export interface HandleParts {
 export function handlePartsOf(
   connect: () => Promise<Store>,
   packing: Packing,
+  maxPayloadBytes: number,
   registry: Registry,
   clock: Clock,
 ): HandleParts {
   return {
-    ...{ connect, packing, watcher: new ResultWatcher(connect) },
+    ...{ connect, packing, maxPayloadBytes, watcher: new ResultWatcher(connect) },
     isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
     keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
     mono: () => clock.mono(),
@@ -161,6 +170,25 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     if (job === undefined) return false
     const { changed } = await recordsOf(await this.#parts.connect()).cancel(job.queue, { ids: [this.id] }, why)
     return changed > 0
+  }
+
+  /**
+   * Sends a signal to the job. Its data is stored as it was given: the handler's side makes of it what the schema makes.
+   * Throws `InvalidJobError` for data that the schema refuses, `PayloadTooLargeError`, `CodecError`, and
+   * `UnsupportedByStoreError`.
+   * @internal
+   */
+  async send({ name, data: schema }: AnySignal, data: unknown): Promise<SignalAnswer> {
+    if (schema !== undefined) await validated(schema, data, `the data of signal '${name}'`)
+    const steps = stepsOf(await this.#parts.connect())
+    const job = await this.#find()
+    if (job === undefined) return 'gone'
+    const { packing, maxPayloadBytes } = this.#parts
+    if (data === undefined) return steps.signal(job, { name })
+    const content = packing.pack(data, 'signal', stepOwner(job, name))
+    const bytes = payloadBytes(content.payload)
+    if (bytes > maxPayloadBytes) throw new PayloadTooLargeError(`the data of signal '${name}'`, bytes, maxPayloadBytes)
+    return steps.signal(job, { name, ...content })
   }
 
   async #setFields(fields: FieldChanges): Promise<boolean> {

@@ -86,7 +86,7 @@ export class Packing {
   }
 
   /** The value of a running job, packed. Throws `CodecError`. */
-  pack(value: unknown, part: 'result' | 'checkpoint', owner: Owner): Readonly<Content> {
+  pack(value: unknown, part: 'result' | 'checkpoint' | 'step' | 'signal', owner: Owner): Readonly<Content> {
     const content: Content = { payload: this.encode(value) }
     if (!this.#isBare) this.#pack(content, part, owner)
     else if (this.#bareCodec !== undefined) content.codec = this.#bareCodec

@@ -24,17 +24,31 @@ import type { Payload } from '../values/codec.js'
  * The part of a job that a payload is. Parts of ordered jobs have names of their own and are not bound to their queue
  * and task, because `move` brings such a job into the queue of another task unchanged.
  */
-export type JobPart = 'payload' | 'meta' | 'ordered payload' | 'ordered meta' | 'result' | 'checkpoint'
+export type JobPart =
+  | 'payload'
+  | 'meta'
+  | 'ordered payload'
+  | 'ordered meta'
+  | 'result'
+  | 'checkpoint'
+  | 'step'
+  | 'signal'
 
 /** The job that a payload belongs to, with what is stored beside it. */
 export interface Owner {
   readonly queue: string
+  /** Of a step or a signal: with its name. */
   readonly id: string
   readonly task: string
   /** As it is stored. The meta of an ordered job is bound to its payload. */
   readonly payload?: Payload
   /** As it is stored. The payload of a plain job is bound to its meta, or to having none. */
   readonly meta?: Payload
+}
+
+/** The owner of a step or a signal: what is sealed is bound to its name too. */
+export function stepOwner({ queue, id, task }: Pick<Owner, 'queue' | 'id' | 'task'>, name: string): Owner {
+  return { queue, id: JSON.stringify([id, name]), task }
 }
 
 const version = 1

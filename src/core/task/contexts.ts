@@ -3,6 +3,7 @@
 import type { JobMeta, RunningJob } from '../job/job.js'
 import type { FieldWriter } from '../job/job-fields.js'
 import type { JobOrigin } from '../job/job-origin.js'
+import type { Duration } from '../values/duration.js'
 import type {
   BatchChildOptions,
   ChildOptions,
@@ -14,6 +15,7 @@ import type {
 import type { Flow, FlowHandles } from './flow.js'
 import type { Joined, JoinSets } from './join-sets.js'
 import type { HoldOptions, HoldTime } from './outcome.js'
+import type { AnySignal, SignalData } from './signal.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
 /** The second argument of a handler, after the input. */
@@ -94,6 +96,51 @@ export interface JobContext {
    * it cannot be decoded.
    */
   readonly lastCheckpoint: unknown
+  /**
+   * Calls the function and stores its result under this name. A later run of the job gets the result, and does not call
+   * the function again, whatever happened to this run. A crash after the function and before the result is stored calls
+   * it again, with the same `key`: give that to the services that it calls. The result is what the codec makes of it, in
+   * the first run too; it has at most the bytes of an input, those of a job together 4 MiB. Steps may run side by side. A
+   * job has at most 1,000 steps. If the function throws, the run has failed as if the handler had thrown.
+   *
+   * Throws `StepNameError` for a name given twice in this run, `InvalidJobError` for too many steps or results of too
+   * many bytes, `PayloadTooLargeError`, `CodecError`, `UnsupportedByStoreError`, and the reason of `signal` if this run
+   * is over.
+   *
+   * @example
+   * const paid = await ctx.step('charge', ({ key }) => charge(order, { idempotencyKey: key }))
+   */
+  step<T>(name: string, run: (call: StepCall) => T | Promise<T>): Promise<T>
+  /**
+   * Ends this run, and runs the job again after `time`: it takes no slot meanwhile, and this is no attempt. In that run
+   * the call resolves at once. `name` is like that of a step. The run ends by an error that the handler must let through.
+   *
+   * @example
+   * await ctx.sleep('cool-off', '3d')
+   */
+  sleep(name: string, time: Duration): Promise<void>
+  /**
+   * Waits for a signal that somebody sends to this job by `mill.signal()`. If it has come already, resolves at once with
+   * its data. Otherwise it ends this run like `sleep()`, and the job waits, state `waiting`. In the run after the signal
+   * the call resolves with its data. With a `timeout` it resolves with undefined if no signal has come in this time, and
+   * up to 10 s later.
+   *
+   * @example
+   * const answer = await ctx.waitFor(approved, { timeout: '7d' })
+   */
+  waitFor<S extends AnySignal>(signal: S): Promise<SignalData<S>>
+  waitFor<S extends AnySignal>(
+    signal: S,
+    options: { readonly timeout?: Duration | undefined },
+  ): Promise<SignalData<S> | undefined>
+}
+
+/** The argument of a step's function. */
+export interface StepCall {
+  /** The same for this step in every run of its job, and for no other step: an idempotency key. */
+  readonly key: string
+  /** That of the run. */
+  readonly signal: AbortSignal
 }
 
 /** The second argument of the handler of a join, after the input. */

@@ -12,19 +12,23 @@ import { originIn, ownMeta } from '../../core/job/job-origin.js'
 import { systemClock } from '../../core/platform/clock.js'
 import type { Span } from '../../core/queue/throttle.js'
 import { type AnyTask, isNameOf } from '../../core/task/any-task.js'
-import type { JobContext } from '../../core/task/contexts.js'
+import type { JobContext, StepCall } from '../../core/task/contexts.js'
 import type { ChildOptions, EnqueueArguments } from '../../core/task/enqueue-options.js'
 import type { Flow, FlowHandles } from '../../core/task/flow.js'
 import type { Joined, JoinSets, MemberSet } from '../../core/task/join-sets.js'
 import { itemsOf, type ManyArguments, type TaskRun } from '../../core/task/middleware.js'
 import { type HoldOptions, type HoldTime, holdTimeMs } from '../../core/task/outcome.js'
+import type { AnySignal } from '../../core/task/signal.js'
 import type { AnySingleTask } from '../../core/task/task.js'
 import type { DefinedTask, HandleOf } from '../../core/task/task-definition.js'
+import type { Duration } from '../../core/values/duration.js'
 import { ListNode } from '../../core/values/linked-list.js'
 import { listOfOne } from '../../core/values/list-of-one.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { ChildCalls, type ChildClient, namesAsOne } from './child-calls.js'
+import { JobSteps } from './job-steps.js'
 import type { JobUpdates, Noting } from './job-updates.js'
+import type { Suspension } from './verdict.js'
 
 const longestNote = 1_000
 
@@ -188,6 +192,9 @@ export class JobExecution extends Execution implements JobContext, Noting {
   kept: Noting['kept']
   /** Of a join, once it is loaded. Declared only: other jobs have no such field. */
   declare joined?: Joined<JoinSets>
+  /** Of a run whose handler sleeps or waits: how it is to end. Declared only, too. */
+  declare suspension?: Suspension
+  #steps: JobSteps | undefined
   readonly #meta: JobMeta
   #fields: FieldWriter | undefined
   readonly #notes: JobUpdates
@@ -196,7 +203,8 @@ export class JobExecution extends Execution implements JobContext, Noting {
   #job: RunningJob | undefined
 
   static {
-    bindMethods(JobExecution.prototype, ['enqueue', 'enqueueMany', 'flow', 'progress', 'log', 'checkpoint'])
+    const sends = ['enqueue', 'enqueueMany', 'flow', 'progress', 'log', 'checkpoint'] as const
+    bindMethods(JobExecution.prototype, [...sends, 'step', 'sleep', 'waitFor'])
   }
 
   /** `meta`: as stored. `client`: enqueues for its handler; absent if no handler runs in this process. */
@@ -290,6 +298,31 @@ export class JobExecution extends Execution implements JobContext, Noting {
 
   checkpoint(value: unknown): Promise<void> {
     return this.#notes.checkpoint(this, value)
+  }
+
+  step<T>(name: string, run: (call: StepCall) => T | Promise<T>): Promise<T> {
+    return this.#stepping('ctx.step()', (steps) => steps.step(name, run))
+  }
+
+  sleep(name: string, time: Duration): Promise<void> {
+    return this.#stepping('ctx.sleep()', (steps) => steps.sleep(name, time))
+  }
+
+  waitFor(signal: AnySignal, options?: { readonly timeout?: Duration | undefined }): Promise<never> {
+    return this.#stepping('ctx.waitFor()', (steps) => steps.waitFor(signal, options)) as Promise<never>
+  }
+
+  /** A handler that forgets to await a call must not end its process by a rejection that nobody handles. */
+  #stepping<T>(call: string, work: (steps: JobSteps) => Promise<T>): Promise<T> {
+    const promise = this.#stepped(call, work)
+    promise.catch(() => {})
+    return promise
+  }
+
+  async #stepped<T>(call: string, work: (steps: JobSteps) => Promise<T>): Promise<T> {
+    this.refuseOver(call)
+    this.#steps ??= new JobSteps(this, this.#notes.steps)
+    return work(this.#steps)
   }
 
   /** Made at its first use: most handlers write none. */

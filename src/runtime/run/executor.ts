@@ -12,16 +12,19 @@ import type { Claim } from '../../stores/contract/claim.js'
 import { BatchExecution, BatchedJob, ManyExecution } from './batch-execution.js'
 import { badPayload, checkedInputs } from './claim-decoder.js'
 import { type Execution, type JobExecution, type Leased, runOf } from './execution.js'
+import { RunSuspended } from './job-steps.js'
 import { emitStarted, hookFailed, refOf } from './run-events.js'
 import { TimeLimits } from './time-limits.js'
 import {
   cancelledWhileRunning,
   leaseLost,
   retryDelayMs,
+  type Suspension,
   type Verdict,
   verdictInBatch,
   verdictOnFailure,
   verdictOnReturn,
+  verdictOnSuspension,
   withHold,
 } from './verdict.js'
 
@@ -84,17 +87,29 @@ export class Executor {
   async #runJob(execution: JobExecution): Promise<void> {
     const { task } = execution
     let verdict: Verdict
+    let thrown: unknown
     try {
       const isChecked = task.input !== undefined || task.shouldRun !== undefined || task.joins !== undefined
       const refusal = isChecked ? await this.#refusal(execution) : undefined
       verdict = refusal ?? verdictOnReturn(await this.#call(execution))
     } catch (error) {
+      thrown = error
       verdict = this.#verdictOnAbort(execution, execution, execution.abortReason ?? error, error)
     }
     // Whatever a middleware returned or threw.
     if (execution.isLate) verdict = tooLate
+    else if (execution.suspension !== undefined && execution.abortReason === undefined)
+      verdict = this.#suspended(execution, execution.suspension, thrown)
     this.#decide(execution, [verdict])
     this.#report.released(execution)
+  }
+
+  /** Its handler sleeps or waits, whatever it returned or threw after that. */
+  #suspended({ claim }: JobExecution, suspension: Suspension, thrown: unknown): Verdict {
+    // It may be the cause of another error, or be lost in a result.
+    if (!(thrown instanceof RunSuspended))
+      this.#surroundings.events.emit('suspension.swallowed', { ...refOf(claim), text: suspension.text })
+    return verdictOnSuspension(suspension)
   }
 
   async #runMany(execution: ManyExecution): Promise<void> {

@@ -26,15 +26,17 @@ import type { Surroundings } from '../../core/surroundings.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
-import type { ExtendItem } from '../../stores/contract/settle.js'
+import type { ClaimKey, ExtendItem } from '../../stores/contract/settle.js'
+import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { isFatal, onceThere } from '../outage.js'
+import type { SteppingRun, StepsClient } from './job-steps.js'
 import { refOf } from './run-events.js'
 import { mayComeAgain, type Verdict } from './verdict.js'
 
 type UpdateSurroundings = Pick<Surroundings, 'events' | 'random' | 'packing'>
 
-type UpdatedStore = Pick<Store, 'extend' | 'traits' | 'records'>
+type UpdatedStore = Pick<Store, 'extend' | 'traits' | 'records' | 'steps'>
 
 /** A running job with notes to send. */
 export interface Noting {
@@ -167,6 +169,26 @@ export class JobUpdates {
     return areSet(id, answer)
   }
 
+  /** Of the steps of jobs. */
+  get steps(): StepsClient {
+    const store = this.#store
+    const { events, random, packing } = this.#surroundings
+    const waited = (call: string, job: SteppingRun) => ({
+      random,
+      failed: (error: unknown, retryMs: number) => events.emit('store.failed', { call, error, retryMs }),
+      isOver: () => job.signal.aborted,
+    })
+    return {
+      ...{ packing, maxPayloadBytes: this.#maxCheckpointBytes },
+      read: (job) => onceThere(() => stepsOf(store).read(job.claim), waited('steps.read', job)),
+      keep: (job, step) =>
+        onceThere(
+          () => stepsOf(store).keep(keyOf(job.claim), step, job.lease?.terms.leaseMs ?? 0),
+          waited('steps.keep', job),
+        ),
+    }
+  }
+
   /** The checkpoint of an earlier attempt. Throws `CodecError`. */
   lastCheckpoint(claim: Claim): unknown {
     return this.#read(claim).value
@@ -275,6 +297,10 @@ export class JobUpdates {
 }
 
 /** An extension that renews nothing. */
-function noteOf({ queue, id, fence }: Claim, beat: Beat): ExtendItem {
-  return { queue, id, fence, leaseMs: 0, beat }
+function noteOf(claim: Claim, beat: Beat): ExtendItem {
+  return { ...keyOf(claim), leaseMs: 0, beat }
+}
+
+function keyOf({ queue, id, fence }: Claim): ClaimKey {
+  return { queue, id, fence }
 }

@@ -85,7 +85,8 @@ export function settlementOf(
       return verdict.last ? { ...failure, last: true, reason: verdict.reason, ...runOf(ran, rules) } : failure
     }
     case 'release': {
-      const { error, holdMs = 0 } = verdict
+      const { error, holdMs = 0, awaits } = verdict
+      if (awaits !== undefined) return { ...key, kind: 'wait', ...awaits }
       const waitMs = rules.canHold ? verdict.delayMs : Math.max(verdict.delayMs, holdMs)
       return {
         ...left,

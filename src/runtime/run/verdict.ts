@@ -6,6 +6,7 @@ import type { Random } from '../../core/platform/clock.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import { type Backoff, delayAfter, exponential } from '../../core/task/backoff.js'
 import { type Outcome, outcomeOf } from '../../core/task/outcome.js'
+import type { SignalWait } from '../../stores/rules/claim-end.js'
 
 /**
  * `done`: how many payloads of an ordered id, from the oldest, are completed, even if the others fail. `holdMs`:
@@ -21,11 +22,29 @@ export type Verdict = { readonly done?: number; readonly holdMs?: number } & (
       readonly error: unknown
       readonly reason: string
     }
-  /** `error`: why the job waits; kept with it. */
-  | { readonly kind: 'release'; readonly delayMs: number; readonly reason: string; readonly error?: string }
+  /** `error`: why the job waits; kept with it. `awaits`: the signal that it waits for. */
+  | {
+      readonly kind: 'release'
+      readonly delayMs: number
+      readonly reason: string
+      readonly error?: string
+      readonly awaits?: SignalWait
+    }
   | { readonly kind: 'bury'; readonly reason: string; readonly error?: unknown }
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
 )
+
+/** The end that a run is to have because its handler sleeps or waits: it says so in `text`. */
+export type Suspension = { readonly text: string } & (
+  | { readonly kind: 'sleep'; readonly delayMs: number }
+  | { readonly kind: 'wait'; readonly awaits: SignalWait }
+)
+
+/** The verdict on a run whose handler sleeps or waits. */
+export function verdictOnSuspension(suspension: Suspension): Verdict {
+  if (suspension.kind === 'sleep') return { kind: 'release', delayMs: suspension.delayMs, reason: 'sleeping' }
+  return { kind: 'release', delayMs: 0, reason: 'waiting', awaits: suspension.awaits }
+}
 
 /** The verdict with the hold that its handler asked for by `ctx.hold()`; a longer one stays. */
 export function withHold(verdict: Verdict, heldMs: number | undefined): Verdict {

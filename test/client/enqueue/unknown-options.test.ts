@@ -3,7 +3,7 @@
  * themselves: a new one must be named here with arguments before its options.
  */
 
-import { defineOrderedTask, defineTask, millrace } from 'millrace'
+import { defineOrderedTask, defineSignal, defineTask, millrace } from 'millrace'
 import { testMill as clockMill } from 'millrace/testing'
 import { afterAll, describe, expect, it } from 'vitest'
 
@@ -36,6 +36,7 @@ const objects: readonly (readonly [name: string, object: object, before: Before,
         enqueueMany: [[[task, null, strange]]],
         results: [[]],
         flow: [() => {}],
+        signal: ['a', defineSignal({ name: 'go' }), undefined],
         job: [task, 'a'],
       },
       ...{ listener: ['plain'], throttledQueue: ['items'], queue: ['plain'], on: ['job.added', () => {}] },
@@ -80,7 +81,7 @@ const objects: readonly (readonly [name: string, object: object, before: Before,
     'restore list',
     '',
   ],
-  ['handle', mill.job(task, 'a'), {}, 'record status result cancel', ''],
+  ['handle', mill.job(task, 'a'), {}, 'record status result cancel', 'send'],
   ['worker', mill.worker(), {}, 'start stop finished status', 'fail'],
   ['listener', listener, { attach: ['token'] }, 'next close', ''],
   [

@@ -1,0 +1,278 @@
+/** Steps, sleeps and signals as real workers run them. */
+
+import { defineSignal, defineTask, hasCode, type JobContext, snooze } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { nextEvent, recorded } from '../next-event.js'
+import { storeKinds, testMill } from '../test-mill.js'
+
+const approved = defineSignal({
+  name: 'approved',
+  data: z.object({ yes: z.boolean(), by: z.string().default('nobody') }),
+})
+const stopped = defineSignal({ name: 'stopped' })
+const now = { max: 4, backoff: () => 0 }
+
+/** A task whose handler is given by the test. */
+function taskOf<Result>(run: (ctx: JobContext) => Promise<Result>, retry = now) {
+  return defineTask({ name: 'order', retry, run: async (_: unknown, ctx) => run(ctx) })
+}
+
+describe.each(storeKinds)('a worker on %s', (kind) => {
+  it('calls the function of a finished step once, whatever happens to the runs', async () => {
+    const calls: string[] = []
+    const keys = new Set<string>()
+    const order = taskOf(async (ctx) => {
+      const paid = await ctx.step('charge', ({ key }) => {
+        calls.push('charge')
+        keys.add(key)
+        return { at: new Date(0), of: ctx.job.attempt }
+      })
+      if (ctx.job.attempt === 1) throw new Error('broken')
+      await ctx.step('ship', ({ key }) => {
+        calls.push(`ship ${ctx.job.attempt}`)
+        keys.add(key)
+        if (ctx.job.attempt === 2) throw new Error('no van')
+      })
+      return paid
+    })
+    const mill = testMill({ tasks: [order] }, kind)
+    await mill.worker().start()
+    const job = await mill.enqueue(order, undefined)
+    expect(await job.result({ timeout: '10s' })).toEqual({ at: new Date(0), of: 1 })
+    expect(calls).toEqual(['charge', 'ship 2', 'ship 3'])
+    expect(keys.size).toBe(2)
+  })
+
+  it('gives a step the same key in each run, and others to the steps of another job', async () => {
+    const keys: string[] = []
+    const order = taskOf((ctx) =>
+      ctx.step('charge', ({ key }) => {
+        keys.push(key)
+        if (ctx.job.attempt === 1) throw new Error('broken')
+      }),
+    )
+    const mill = testMill({ tasks: [order] }, kind)
+    await mill.worker().start()
+    await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })
+    await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })
+    expect(keys).toHaveLength(4)
+    expect(new Set(keys).size).toBe(2)
+    expect(keys[0]).toBe(keys[1])
+  })
+
+  it('runs steps side by side', async () => {
+    const order = taskOf((ctx) => Promise.all([1, 2, 3].map((n) => ctx.step(`page-${n}`, () => n * 2))))
+    const mill = testMill({ tasks: [order] }, kind)
+    await mill.worker().start()
+    expect(await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })).toEqual([2, 4, 6])
+  })
+
+  it('sleeps without a slot and without an attempt, and goes on after it', async () => {
+    const runs: number[] = []
+    const order = taskOf(async (ctx) => {
+      runs.push(ctx.job.attempt)
+      await ctx.sleep('short', 30)
+      await ctx.sleep('shorter', 10)
+      return 'woken'
+    })
+    const mill = testMill({ tasks: [order] }, kind)
+    const released = recorded(mill, 'job.released')
+    await mill.worker({ concurrency: 1 }).start()
+    const job = await mill.enqueue(order, undefined)
+    expect(await job.result({ timeout: '10s' })).toBe('woken')
+    expect(runs).toEqual([1, 1, 1])
+    expect(released.map(({ reason }) => reason)).toEqual(['sleeping', 'sleeping'])
+  })
+
+  it('ends a sleep when an operator runs the job now', async () => {
+    const order = taskOf(async (ctx) => {
+      await ctx.sleep('long', '30d')
+      return 'woken'
+    })
+    const mill = testMill({ tasks: [order] }, kind)
+    const released = nextEvent(mill, 'job.released')
+    await mill.worker().start()
+    const job = await mill.enqueue(order, undefined)
+    await released
+    expect(await job.status()).toBe('scheduled')
+    // A sleep that began in this very ms is not over.
+    const since = Date.now()
+    await expect.poll(() => Date.now()).toBeGreaterThan(since)
+    await mill.queue('default').jobs.runNow([job.id])
+    expect(await job.result({ timeout: '10s' })).toBe('woken')
+  })
+
+  it('waits for a signal, whose data its schema makes', async () => {
+    const order = taskOf((ctx) => ctx.waitFor(approved))
+    const mill = testMill({ tasks: [order] }, kind)
+    const released = nextEvent(mill, 'job.released')
+    await mill.worker().start()
+    const job = await mill.enqueue(order, undefined)
+    expect((await released).reason).toBe('waiting')
+    expect(await job.status()).toBe('waiting')
+    expect((await mill.queue('default').depth()).waiting).toBe(1)
+    expect(await mill.signal(job, approved, { yes: true })).toBe('delivered')
+    expect(await job.result({ timeout: '10s' })).toEqual({ yes: true, by: 'nobody' })
+    expect(await mill.signal(job, approved, { yes: false })).toBe('gone')
+  })
+
+  it('finds a signal that came before it waits, sent by id', async () => {
+    const order = taskOf(async (ctx) => [await ctx.waitFor(approved), await ctx.waitFor(stopped)])
+    const mill = testMill({ tasks: [order] }, kind)
+    const { id } = await mill.enqueue(order, undefined)
+    expect(await mill.signal(id, approved, { yes: true })).toBe('kept')
+    expect(await mill.signal(id, approved, { yes: false })).toBe('duplicate')
+    expect(await mill.signal(id, stopped)).toBe('kept')
+    await mill.worker().start()
+    expect(await mill.job(order, id).result({ timeout: '10s' })).toEqual([{ yes: true, by: 'nobody' }, undefined])
+  })
+
+  it('goes on with undefined when nobody has sent the signal in time', async () => {
+    const order = taskOf(async (ctx) => ({ answer: (await ctx.waitFor(approved, { timeout: 10 })) ?? 'none' }))
+    const mill = testMill({ tasks: [order] }, kind)
+    await mill.worker().start()
+    const job = await mill.enqueue(order, undefined)
+    expect(await job.result({ timeout: '20s' })).toEqual({ answer: 'none' })
+  })
+
+  it('puts a job back that swallows what ends its run, and says so', async () => {
+    const order = taskOf(async (ctx) => {
+      try {
+        await ctx.sleep('nap', 10)
+      } catch {
+        return 'too early'
+      }
+      return 'in time'
+    })
+    const mill = testMill({ tasks: [order] }, kind)
+    const swallowed = nextEvent(mill, 'suspension.swallowed')
+    await mill.worker().start()
+    const job = await mill.enqueue(order, undefined)
+    expect(await swallowed).toEqual({ queue: 'default', id: job.id, task: 'order', text: "sleeps ('nap')" })
+    expect(await job.result({ timeout: '10s' })).toBe('in time')
+  })
+
+  it('sleeps though the handler does not await it', async () => {
+    const runs: number[] = []
+    const order = taskOf(async (ctx) => {
+      runs.push(runs.length)
+      void ctx.sleep('nap', 10)
+      await ctx.step('another', () => 1)
+      return runs.length
+    })
+    const mill = testMill({ tasks: [order] }, kind)
+    const swallowed = nextEvent(mill, 'suspension.swallowed')
+    await mill.worker().start()
+    const job = await mill.enqueue(order, undefined)
+    await swallowed
+    expect(await job.result({ timeout: '10s' })).toBe(2)
+  })
+
+  it('cancels a job that waits for a signal', async () => {
+    const order = taskOf((ctx) => ctx.waitFor(approved))
+    const mill = testMill({ tasks: [order] }, kind)
+    const released = nextEvent(mill, 'job.released')
+    await mill.worker().start()
+    const job = await mill.enqueue(order, undefined)
+    await released
+    expect(await job.cancel('changed my mind')).toBe(true)
+    await expect(job.result({ timeout: '10s' })).rejects.toMatchObject({ code: 'job-cancelled' })
+    expect(await mill.signal(job, approved, { yes: true })).toBe('gone')
+  })
+
+  it('keeps what an outcome says after a step', async () => {
+    let calls = 0
+    const order = defineTask({
+      name: 'order',
+      run: async (_: unknown, ctx) => {
+        await ctx.step('look', () => (calls += 1))
+        return ctx.job.runAt.getTime() === ctx.job.createdAt.getTime() ? snooze(10) : calls
+      },
+    })
+    const mill = testMill({ tasks: [order] }, kind)
+    await mill.worker().start()
+    expect(await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })).toBe(1)
+  })
+})
+
+const wrong: readonly [string, (ctx: JobContext) => Promise<unknown>, string][] = [
+  [
+    'a name twice',
+    async (ctx) => [await ctx.step('a', () => 1), await ctx.step('a', () => 2)],
+    "'a' was given to ctx.step() twice",
+  ],
+  [
+    'a sleep with the name of a step',
+    async (ctx) => [await ctx.step('a', () => 1), await ctx.sleep('a', 5)],
+    "'a' was given to ctx.sleep() twice",
+  ],
+  [
+    'a signal twice',
+    async (ctx) => Promise.all([ctx.waitFor(stopped), ctx.waitFor(stopped)]),
+    "'stopped' was given to ctx.waitFor() twice",
+  ],
+  ['an empty name', async (ctx) => ctx.step('', () => 1), 'must get a name, text of 1 to 200 characters'],
+  ['a long name', async (ctx) => ctx.step('x'.repeat(201), () => 1), 'text of 1 to 200 characters'],
+  ['no name', async (ctx) => ctx.step(undefined as never, () => 1), 'must get a name'],
+  ['no function', async (ctx) => ctx.step('a', 7 as never), "ctx.step('a', run) must get a function; got 7"],
+  ['a time that is none', async (ctx) => ctx.sleep('a', 'soon' as never), "ctx.sleep('a', time)"],
+  [
+    'a timeout that is none',
+    async (ctx) => ctx.waitFor(stopped, { timeout: 'soon' as never }),
+    'ctx.waitFor({ timeout })',
+  ],
+  ['an option that is none', async (ctx) => ctx.waitFor(stopped, { timeOut: 5 } as never), 'timeOut'],
+  ['a signal by its name', async (ctx) => ctx.waitFor('approved' as never), 'must get a signal of defineSignal()'],
+  ['a result that cannot be encoded', async (ctx) => ctx.step('a', () => (() => 1) as never), 'function'],
+  ['a result that is too large', async (ctx) => ctx.step('a', () => 'x'.repeat(2_000_000)), "the result of step 'a'"],
+  [
+    'two sleeps at once',
+    async (ctx) =>
+      Promise.allSettled([ctx.sleep('a', 1_000), ctx.sleep('b', 1_000)]).then((all) => {
+        throw (all[1] as PromiseRejectedResult).reason
+      }),
+    '',
+  ],
+]
+
+it.each(wrong)('a handler is refused %s', async (_, run, message) => {
+  const seen: unknown[] = []
+  const order = taskOf(
+    async (ctx) => {
+      await run(ctx).catch((error) => {
+        seen.push(error)
+        throw error
+      })
+    },
+    { max: 0, backoff: () => 0 },
+  )
+  const mill = testMill({ tasks: [order] }, 'memory')
+  await mill.worker().start()
+  const ended = Promise.race([nextEvent(mill, 'job.buried'), nextEvent(mill, 'job.released')])
+  await mill.enqueue(order, undefined)
+  await ended
+  expect(String((seen[0] as Error).message)).toContain(message)
+})
+
+it('a signal is refused whose data does not fit, or that is none, and nothing is kept', async () => {
+  const order = taskOf((ctx) => ctx.waitFor(approved))
+  const mill = testMill({ tasks: [order] }, 'memory')
+  const job = await mill.enqueue(order, undefined)
+  const refused = async (sending: Promise<unknown>) =>
+    sending.then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+  const misfit = await refused(mill.signal(job, approved, { yes: 'maybe' } as never))
+  expect(hasCode(misfit, 'job-invalid')).toBe(true)
+  expect(String(misfit)).toContain("the data of signal 'approved' does not match its schema")
+  expect(
+    hasCode(await refused(mill.signal(job, { name: 'approved' } as never, undefined as never)), 'argument-invalid'),
+  ).toBe(true)
+  expect(hasCode(await refused(mill.signal(7 as never, stopped)), 'argument-invalid')).toBe(true)
+  const note = defineSignal<string>({ name: 'note' })
+  expect(hasCode(await refused(mill.signal(job, note, 'x'.repeat(2_000_000))), 'payload-too-large')).toBe(true)
+  expect(await mill.signal('no-such-job', stopped)).toBe('gone')
+  expect(await mill.signal(job, approved, { yes: true })).toBe('kept')
+})
