@@ -94,6 +94,8 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
       { fate: 'completed', result: 'far' },
       { fate: 'dead', error: expect.stringContaining('broken') },
     ])
+    // Nor is the list of failures shown that is stored behind it.
+    expect((told[1] as { error: string }).error).not.toContain('failures')
     expect(await claim.complete()).toBe('ok')
   })
 

@@ -1,6 +1,7 @@
 /** What the handler of a join is given of its members: read from the store, and decoded as its task declares it. */
 
 import { CodecError, InvalidJobError } from '../../core/errors.js'
+import { ownError } from '../../core/job/job-failures.js'
 import { messageOf } from '../../core/messages/describe.js'
 import { type Packing, whyUnkept } from '../../core/packing/packing.js'
 import type { Joined, JoinedMany, JoinSets, MemberSet, Settled } from '../../core/task/join-sets.js'
@@ -111,5 +112,5 @@ class SetReader implements JoinedMany<unknown> {
 }
 
 function unfinished({ fate, error }: MemberEnd): Settled<unknown> {
-  return { fate: fate as 'dead', ...(error !== undefined && { error }) }
+  return { fate: fate as 'dead', ...(error !== undefined && { error: ownError(error) }) }
 }

@@ -71,6 +71,12 @@ describe('the findings about joins', () => {
     ])
   })
 
+  it('name a join that was revived without its dead members', () => {
+    const revived = setOf({ onDead: 'fail', counts: { ...none, dead: 1 } })
+
+    expect(textsOf([join({}, revived)])).toEqual([expect.stringContaining('waits until a dead member of set')])
+  })
+
   it('name a queue that no worker serves once for all joins, unless the store does not know its workers', () => {
     const waiting = [join(), join({ id: 'b' }), join({ id: 'c' }, setOf({ queue: 'mails' }))]
 

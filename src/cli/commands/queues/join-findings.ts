@@ -103,9 +103,9 @@ function openSets({ join: { sets } }: WaitingJoin): StoredSet[] {
   return sets.filter((set) => set.size === undefined || doneIn(set) < set.size)
 }
 
-/** Those whose dead members it waits for. */
+/** Those whose dead members it waits for: they hold, or the join was revived without them. */
 function heldSets({ join: { sets } }: WaitingJoin): StoredSet[] {
-  return sets.filter(({ onDead, counts }) => onDead === 'hold' && counts.dead > 0)
+  return sets.filter(({ onDead, counts }) => onDead !== 'go-on' && counts.dead > 0)
 }
 
 /** One finding for each queue of members that no worker serves. */
