@@ -16,6 +16,7 @@ import { all, first, run, type SqlSteps } from './sql-steps.js'
 const kinds = ['step', 'sleep', 'signal', 'timeout'] as const satisfies readonly StoredStep['kind'][]
 
 interface StepRow {
+  readonly n: number
   readonly kind: number
   readonly name: string
   readonly at: number
@@ -30,11 +31,11 @@ interface StoredWait {
   readonly until?: number
 }
 
+/** In the order in which they were stored. A job has few enough to be sorted here. */
 export function* stepsOf(rid: number): SqlSteps<StoredStep[]> {
-  const rows = yield* all<StepRow>(
-    'SELECT kind, name, at, until, codec, payload FROM step WHERE rid = ? ORDER BY n',
-    rid,
-  )
+  const text = 'SELECT n, kind, name, at, until, codec, payload FROM step WHERE rid = ?'
+  const rows = yield* all<StepRow>(text, rid)
+  rows.sort((a, b) => a.n - b.n)
   return rows.map(
     ({ kind, name, at, until, codec, payload }) =>
       present({

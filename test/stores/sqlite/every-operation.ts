@@ -240,6 +240,25 @@ export class EveryOperation {
     this.#call('repair', queue)
     this.#call('clear', queue)
     this.#call('clear', of)
+    this.#step(of)
+  }
+
+  /** Steps, a signal that comes first, a wait that a signal ends, and one in vain. */
+  #step(queue: string): void {
+    const ids = ['stepped', 'signalled', 'vain']
+    this.#call('enqueue', [{ callId: `${this.#nextCall()}`, queue, jobs: ids.map((id) => job(id)) }])
+    for (const key of this.#claim(queue, 30)) {
+      this.#call('keepStep', key, { name: 'charge', kind: 'step', payload: '1' }, 1_000)
+      this.#call('keepStep', key, { name: 'nap', kind: 'sleep', forMs: 1 }, 1_000)
+      this.#read('readSteps', key)
+      this.#call('forgetStep', key, 'nap')
+      if (key.id === 'stepped') this.#call('signal', key, { name: 'go' })
+      this.#call('settle', [{ ...key, kind: 'wait', signal: 'go', withinMs: 1_000 }])
+    }
+    this.#call('signal', { queue, id: 'signalled' }, { name: 'go', payload: '1' })
+    this.#clock.at += 10_000
+    if (this.#read('isWaitOver')) this.#call('endVainWaits')
+    this.#call('clear', queue)
   }
 
   #administer(): void {
