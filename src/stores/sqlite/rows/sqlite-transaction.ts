@@ -53,7 +53,8 @@ export class SqliteTransaction {
   stepLimit = stepLimit
 
   /** The weight, in bytes, at which a claim is full. */
-  readonly mostClaimBytes: number
+  mostClaimBytes: number
+  readonly #usualClaimBytes: number
   readonly weight: SqliteClaimWeight
 
   readonly #boot: string
@@ -70,6 +71,7 @@ export class SqliteTransaction {
     this.clock = clock
     this.room = room
     this.mostClaimBytes = mostBytes
+    this.#usualClaimBytes = mostBytes
     this.weight = new SqliteClaimWeight(db, mostBytes)
     this.queues = new SqliteQueues(db)
     this.lanes = new SqliteLanes(db)
@@ -116,6 +118,12 @@ export class SqliteTransaction {
       if (gives === 'all') return statement.all(...values)
       return gives === 'first' ? statement.get(...values) : Number(statement.run(...values).changes)
     })
+  }
+
+  /** Claims weigh no more than this, beyond their first job; undefined: as usual. */
+  boundClaims(bytes = Number.POSITIVE_INFINITY): void {
+    this.mostClaimBytes = Math.min(this.#usualClaimBytes, bytes)
+    this.weight.mostBytes = this.mostClaimBytes
   }
 
   moment(): Moment {
@@ -247,13 +255,13 @@ const lightJobs = 512
 
 /** The weight of a claim of plain jobs: how many of the first jobs it can carry. */
 class SqliteClaimWeight {
-  readonly #mostBytes: number
+  mostBytes: number
   readonly #lightBytes: number
   readonly #weights: Record<'free' | 'suspects' | 'lane', Statement>
 
   /** `mostBytes`: see `rules/claim-weight`. */
   constructor(db: Database, mostBytes: number) {
-    this.#mostBytes = mostBytes
+    this.mostBytes = mostBytes
     this.#lightBytes = Math.floor(mostBytes / lightJobs / 2)
     // The sizes are in the head of a row: no page of a large payload is read for them.
     const weights = (jobs: string) =>
@@ -310,7 +318,7 @@ class SqliteClaimWeight {
     let jobs = 0
     let bytes = before
     for (const weight of JSON.parse(text) as number[]) {
-      if (bytes >= this.#mostBytes) break
+      if (bytes >= this.mostBytes) break
       bytes += weight
       jobs += 1
     }

@@ -132,7 +132,7 @@ export class SqliteConnection {
         this.#makeRoom()
         this.#tight = step === undefined ? undefined : { step, until: performance.now() + tightMs }
         this.#begin(meanwhile)
-        return this.#commit([call])
+        return this.#commit([call], true)
       } catch (again) {
         this.#giveUp(again)
         error = again
@@ -163,10 +163,13 @@ export class SqliteConnection {
   }
 
   /** Throws an error that is not the answer to one call alone. Then nothing is committed. */
-  #commit(calls: readonly ThreadCall[]): Reply {
+  #commit(calls: readonly ThreadCall[], isRetry = false): Reply {
     const { transaction, operations, identity } = this.#opened!
     const tight = this.#tight !== undefined && this.#tight.until > performance.now() ? this.#tight.step : undefined
     transaction.stepLimit = tight ?? stepLimit
+    const isTight = isRetry || tight !== undefined
+    // A claim writes its jobs anew. What fills the log to the last byte leaves no room to fold it, and none for a settle.
+    transaction.boundClaims(isTight ? this.logBytes / 4 : undefined)
     const answers = calls.map((call) =>
       this.#answer(operations.writes, tight === undefined ? call : smaller(call, tight)),
     )
@@ -179,7 +182,7 @@ export class SqliteConnection {
     transaction.room.reset()
     this.#remember(calls, answers)
     // Otherwise another transaction that finds no room would leave none for this either.
-    if (tight !== undefined) this.#foldLog()
+    if (isTight) this.#foldLog()
     transaction.room.keepBallast()
     return reply
   }

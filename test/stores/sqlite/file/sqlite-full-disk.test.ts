@@ -19,7 +19,7 @@ const by = { worker: 'w', leaseMs: 60_000 }
 
 beforeEach(async () => {
   if (probe === undefined) return
-  volume = SmallVolume.of(8)!
+  volume = SmallVolume.of(6)!
   store = new SqliteStore({ file: join(volume.folder, 'jobs.db') })
   await store.open([queue])
   count = 0
@@ -77,7 +77,7 @@ const sizes = [
   ['large jobs', 100_000, 2],
 ] as const
 
-describe.skipIf(probe === undefined)('a volume of 8 MB', () => {
+describe.skipIf(probe === undefined)('a volume of 6 MB', () => {
   it.each(sizes)('filled by %s drains by itself, and accepts jobs again', async (_, size, jobs) => {
     const taken = await filled(size, jobs)
     expect(taken * size).toBeGreaterThan(size < 100 ? 500_000 : 2_500_000)
