@@ -10,7 +10,6 @@ import type { JobHandle, Progress } from '../core/job/job.js'
 import { checkFields, type FieldWriter, type JobFields } from '../core/job/job-fields.js'
 import { Packing } from '../core/packing/packing.js'
 import { systemRandom } from '../core/platform/clock.js'
-import type { BatchChildOptions } from '../core/task/enqueue-options.js'
 import type { Flow, FlowCall, FlowHandles } from '../core/task/flow.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
 import { validated } from '../core/task/schema.js'
@@ -24,6 +23,7 @@ import { bindMethods, type Execution, JobExecution } from '../runtime/run/execut
 import { JobUpdates } from '../runtime/run/job-updates.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
+import type { ChildRecord, Observed } from './observed.js'
 
 /** Sends nothing: everything is recorded before. */
 const unsent = new JobUpdates(
@@ -43,18 +43,6 @@ const unsent = new JobUpdates(
 )
 
 const stopped = () => new WorkerStoppedError('the test has aborted this attempt.')
-
-/** The part of a context for the test, whatever the kind of the task. */
-export interface Observed {
-  /** The jobs that the handler has enqueued; none was sent. */
-  readonly enqueued: readonly ChildRecord[]
-  /** The progress that the handler has reported, in order. */
-  readonly progressed: readonly Progress[]
-  /** The ms for which the handler has held its group by `ctx.hold()`, the longest of its calls; undefined: not at all. */
-  readonly heldMs: number | undefined
-  /** Aborts `signal`. Default: with the reason of a worker whose grace is over. */
-  abort(reason?: Error): void
-}
 
 /** An execution of any kind, with the records that every test context has. */
 // biome-ignore lint/suspicious/noExplicitAny: TypeScript asks for it in a mixin
@@ -171,11 +159,6 @@ export class BatchRecords extends recording(BatchExecution) {
   get failed(): ReadonlyMap<number, unknown> {
     return new Map(this.leased.flatMap(({ failure }, i) => (failure === undefined ? [] : [[i, failure.error]])))
   }
-}
-
-/** A job that a handler has enqueued, with the options that it gave. */
-interface ChildRecord extends Pick<EnqueueItem, 'task' | 'input'> {
-  readonly options: EnqueueItem['options'] & BatchChildOptions
 }
 
 /** The jobs that a handler enqueues in a test context. They are checked and recorded, but not sent. */

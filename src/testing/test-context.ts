@@ -12,7 +12,8 @@ import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask, JoinTask } from '../core/task/task.js'
 import { defined } from '../core/values/defined.js'
 import type { Claim } from '../stores/contract/claim.js'
-import { BatchRecords, JobRecords, type Observed, OrderedRecords } from './context-records.js'
+import { BatchRecords, JobRecords, OrderedRecords } from './context-records.js'
+import type { Observed } from './observed.js'
 
 /** The properties of the job. Defaults: those of a job at its first attempt. */
 export interface GivenJob extends Partial<Omit<RunningJob, 'task'>> {

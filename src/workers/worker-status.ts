@@ -1,8 +1,8 @@
 /** The status of a worker: what it does at this moment. */
 
-import type { Progress } from '../core/job/job.js'
+import type { Phase, Progress } from '../core/job/job.js'
 import { defined } from '../core/values/defined.js'
-import type { Execution, Phase } from '../runtime/run/execution.js'
+import type { Execution } from '../runtime/run/execution.js'
 
 export interface WorkerStatus {
   readonly id: string

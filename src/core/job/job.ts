@@ -239,3 +239,6 @@ export interface JobHandle<Result = unknown, Input = unknown> {
    */
   cancel(reason?: string): Promise<boolean>
 }
+
+/** The phase of a run. `aborted`: asked to stop, and not ended yet; `abandoned`: its job was given up, and its handler goes on. */
+export type Phase = 'claimed' | 'running' | 'aborted' | 'abandoned'

@@ -5,7 +5,7 @@
  */
 
 import { CodecError, InvalidArgumentError, InvalidJobError } from '../../core/errors.js'
-import type { JobHandle, JobMeta, Progress, RunningJob } from '../../core/job/job.js'
+import type { JobHandle, JobMeta, Phase, Progress, RunningJob } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import type { FieldWriter } from '../../core/job/job-fields.js'
 import { originIn, ownMeta } from '../../core/job/job-origin.js'
@@ -31,9 +31,6 @@ import type { JobUpdates, Noting } from './job-updates.js'
 import type { Suspension } from './verdict.js'
 
 const longestNote = 1_000
-
-/** `aborted`: asked to stop, and not ended yet; `abandoned`: its job was given up, and its handler goes on. */
-export type Phase = 'claimed' | 'running' | 'aborted' | 'abandoned'
 
 /** The terms on which leases are kept. */
 export interface LeaseTerms {
