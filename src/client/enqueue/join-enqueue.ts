@@ -187,7 +187,7 @@ interface Asked {
   readonly bounds: Pick<NewJoin, 'withinMs' | 'sealWithinMs'>
 }
 
-/** What a join was asked for with. Throws `InvalidJobError`. */
+/** The `after` and the options of an enqueue, checked. Throws `InvalidJobError`. */
 function askedOf({ task, options: given }: EnqueueItem): Asked {
   const joins = task.joins!
   if (typeof given !== 'object' || given === null)

@@ -1,4 +1,4 @@
-/** What a flow is built with: a graph of jobs, in which a job may be waited for by several others. */
+/** Flows: graphs of jobs, in which several jobs may wait for the same one, and the calls that build them. */
 
 import type { JobHandle } from '../job/job.js'
 import type { JobOrigin } from '../job/job-origin.js'
@@ -69,7 +69,7 @@ export interface Flow<QueueName extends string = string> {
   ): FlowJobs<T>
 }
 
-/** What a flow resolves to: what its function returned, with handles in the place of jobs; all handles if nothing. */
+/** The value of a flow: that of its function, with handles in the place of jobs; without one, the handles of all jobs. */
 export type FlowHandles<Returned> =
   Returned extends FlowJob<infer T>
     ? HandleOf<T>

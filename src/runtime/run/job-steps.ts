@@ -195,7 +195,7 @@ export class JobSteps {
   }
 }
 
-/** What the job had reached when this run began, and the bytes of what it has added. */
+/** The entries that the job had when this run began, and the bytes that this run has added. */
 class KnownSteps {
   readonly now: number
   readonly #steps = new Map<string, StoredStep>()

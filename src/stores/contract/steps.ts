@@ -43,7 +43,7 @@ export interface StoredStep {
   readonly codec?: string
 }
 
-/** What a job has reached. */
+/** The entries of a job. */
 export interface StepList {
   readonly now: number
   /** In the order in which they were stored. */
@@ -63,7 +63,7 @@ export interface Steps {
    * is.
    */
   keep(claim: ClaimKey, step: NewStep, leaseMs: number): Promise<'ok' | 'lost' | 'cancel'>
-  /** What a job has reached; undefined if it is gone. */
+  /** The entries of a job; undefined if it is gone. */
   read(job: JobKey): Promise<StepList | undefined>
   /** Removes a step or a sleep; a run that is under way has read it already. False: there is none. */
   forget(job: JobKey, name: string): Promise<boolean>

@@ -210,7 +210,7 @@ export function keep(
   return scene.steps.keep({ queue, id, fence }, step, leaseMs)
 }
 
-/** What the job `a` has reached; it must be there. */
+/** The entries of the job `a`, which must be there. */
 export async function read(scene: Scene): Promise<readonly StoredStep[]> {
   const found = await scene.steps.read({ queue: scene.queue, id: 'a' })
   assert.ok(found, 'the job is there')

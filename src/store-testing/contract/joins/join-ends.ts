@@ -234,7 +234,7 @@ const waysOfJoins: Readonly<Record<string, readonly [fate: string, way: Way]>> =
   'is deleted while it waits for its own': ['cancelled', (scene) => scene.records.delete('mail', inner)],
 }
 
-/** What happens to a join that is a member of another, and ends nothing. */
+/** What may happen to an inner join that is no end of it. */
 const noEndsOfJoins: Readonly<Record<string, Way>> = {
   'becomes ready': (scene) => scene.completes(),
   fails: async (scene) => {

@@ -50,7 +50,7 @@ interface MemoryJoin {
   cancels: boolean
 }
 
-/** What a member leaves to its joins. */
+/** The result or the error that a member leaves to its joins. */
 interface Left {
   readonly payload?: Payload | undefined
   readonly codec?: string | undefined
@@ -171,7 +171,7 @@ export class MemoryJoins {
     }
   }
 
-  /** What a revive makes of a dead job: most are ready. */
+  /** The state of a dead job once it is revived: most are ready. */
   afterRevive(job: MemoryJob): 'ready' | 'waiting' | 'dead' {
     const join = this.#joins.get(keyOf(job.queue, job.spec.id))
     if (join === undefined || join.sets.every(isComplete)) return 'ready'

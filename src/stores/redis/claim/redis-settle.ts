@@ -150,7 +150,7 @@ function pushSettles(args: RedisArgument[], items: readonly SettleItem[]): void 
   }
 }
 
-/** What the items of a run have in common; undefined: the item is in none. */
+/** The kind of items that are settled in one run with this one; undefined: it is settled by itself. */
 function runOf(item: SettleItem): 'bare' | 'joined' | undefined {
   if (item.kind !== 'complete' || item.hold !== undefined) return undefined
   return item.result === undefined ? 'bare' : item.result.onlyForJoins ? 'joined' : undefined

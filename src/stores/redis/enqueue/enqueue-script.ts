@@ -301,7 +301,7 @@ remember_calls()
 local tells = REPORTS and joins().flush()
 `
 
-/** What joins and members need at some places of the script. */
+/** The lines of the script that are for joins and members. */
 interface GraphPieces {
   /** Once the arguments are read. */
   readonly begin: string

@@ -58,7 +58,7 @@ const harms: Readonly<Record<'error' | 'warning', string>> = {
   warning: 'Nothing but memory is lost.',
 }
 
-/** What was found in one queue: the ids of joins by fault. */
+/** The faults of one queue: for each, the ids of its joins. */
 type FoundFaults = Map<JoinFault, Set<string>>
 
 export class RedisJoinFsck {

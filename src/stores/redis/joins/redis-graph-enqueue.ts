@@ -288,7 +288,7 @@ function storedSets({ sets }: NewJoin): RedisSet[] {
   )
 }
 
-/** What the ids of a set's members begin with, whether or not their numbers follow. */
+/** The id of a member without its number; of the only member of a set, the whole id. */
 function baseOf(id: string, number: number): string {
   const end = `.${number}`
   return id.endsWith(end) ? id.slice(0, -end.length) : id

@@ -45,7 +45,7 @@ import { type RedisGraphEnqueue, registered } from './redis-graph-enqueue.js'
  * has left, which swept last, is done within 10 s.
  */
 const leadMs = 3_000
-/** What has not been told for this long, in ms, was left behind by a process that is gone. */
+/** A report that is older than this, in ms, was left behind by a process that is gone. */
 const leftBehindMs = 1_000
 /** The most joins of a shard that one sweep looks at. */
 const mostDue = 100

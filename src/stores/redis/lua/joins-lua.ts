@@ -322,7 +322,7 @@ function M.hear(id, name, base, tag, f)
   else M.check(j, join) end
   return true
 end
--- What a revive makes of a dead join or member: r ready, w waiting; false if a join can do neither.
+-- Revives a dead join or member, and returns its new state: r ready, w waiting; false if a join can do neither.
 function M.revive(j)
   local join, becomes = nil, 'r'
   if byte(j.places) == 119 then join = M.join(j.id) end

@@ -15,7 +15,7 @@ import { payloadToStored, type SqlValue, valueFromStored } from '../../rows/stor
 import { stepLimit } from '../../rules/bounds.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 
-/** What a member leaves to its joins. `error` is as stored. */
+/** The result or the error that a member leaves to its joins. `error` is as stored. */
 export interface ForJoins {
   readonly payload?: Payload
   readonly codec?: string
