@@ -4,6 +4,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { gunzipSync } from 'node:zlib'
 import { apiPath } from './api/router.js'
 import type { ApiRequest } from './api-request.js'
 import { WebRefusal } from './failure.js'
@@ -16,6 +17,8 @@ const hashed = /[.-][\w-]{8,}\.(?:js|css|woff2|svg|png)$/
  * too.
  */
 const fileName = /^(?:assets\/.*|[^/]*\.\w{1,11})$/
+
+const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i
 
 /** Throws a refusal for a method other than GET and HEAD, and for a missing file. */
 export function pageAnswer({ request, path }: ApiRequest, files: ReadonlyMap<string, PageFile> | undefined): Response {
@@ -35,13 +38,16 @@ export function pageAnswer({ request, path }: ApiRequest, files: ReadonlyMap<str
   return new Response(html, { headers: { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' } })
 }
 
-function fileAnswer(request: Request, name: string, { body, type, etag }: PageFile): Response {
+function fileAnswer(request: Request, name: string, { body, gzipped, type, etag }: PageFile): Response {
   const headers = {
     etag,
     'cache-control': hashed.test(name) ? 'public, max-age=31536000, immutable' : 'no-cache',
+    ...(gzipped !== undefined && { vary: 'accept-encoding' }),
   }
   if (request.headers.get('if-none-match') === etag) return new Response(null, { status: 304, headers })
-  return new Response(body, { headers: { ...headers, 'content-type': type } })
+  if (gzipped === undefined || !takesGzip.test(request.headers.get('accept-encoding') ?? ''))
+    return new Response(body, { headers: { ...headers, 'content-type': type } })
+  return new Response(gzipped, { headers: { ...headers, 'content-type': type, 'content-encoding': 'gzip' } })
 }
 
 /** Makes links relative to the window, however deep the address is, and whatever a proxy puts before it. */
@@ -63,7 +69,10 @@ const unbuilt = `<!doctype html>
 
 interface PageFile {
   readonly body: Uint8Array<ArrayBuffer>
+  /** The same, if it was built compressed. */
+  readonly gzipped?: Uint8Array<ArrayBuffer>
   readonly type: string
+  /** A weak one: it names the content, compressed or not. */
   readonly etag: string
 }
 
@@ -83,14 +92,16 @@ const types: Readonly<Record<string, string>> = {
 export const pageFolder = fileURLToPath(new URL('./page', import.meta.url))
 
 /**
- * The files of the page by their paths below the folder, such as `assets/index.js`; undefined if there is no page. They
- * are read once into memory: a request never becomes a file path.
+ * The files of the page by their paths below the folder, such as `assets/index.js`, which may be there as
+ * `assets/index.js.gz`; undefined if there is no page. They are read once into memory: a request never becomes a file path.
  */
 export function pageFiles(folder: string): ReadonlyMap<string, PageFile> | undefined {
   try {
     const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
     const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
-    const page = new Map(files.map((file) => [relative(folder, file).split(sep).join('/'), pageFile(file)]))
+    const page = new Map(
+      files.map((file) => [relative(folder, file).split(sep).join('/').replace(/\.gz$/, ''), pageFile(file)]),
+    )
     return page.has('index.html') ? page : undefined
   } catch {
     return undefined
@@ -98,7 +109,14 @@ export function pageFiles(folder: string): ReadonlyMap<string, PageFile> | undef
 }
 
 function pageFile(file: string): PageFile {
-  const body = new Uint8Array(readFileSync(file))
+  const read = new Uint8Array(readFileSync(file))
+  const isGzipped = file.endsWith('.gz')
+  const body = isGzipped ? new Uint8Array(gunzipSync(read)) : read
   const digest = createHash('sha256').update(body).digest('base64url')
-  return { body, type: types[extname(file)] ?? 'application/octet-stream', etag: `"${digest.slice(0, 27)}"` }
+  return {
+    body,
+    ...(isGzipped && { gzipped: read }),
+    type: types[extname(file.replace(/\.gz$/, ''))] ?? 'application/octet-stream',
+    etag: `W/"${digest.slice(0, 27)}"`,
+  }
 }

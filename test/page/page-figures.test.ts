@@ -2,7 +2,7 @@
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { HistoryPoint, QueueRow } from '../../dashboard/src/api/answers.js'
 import {
@@ -146,8 +146,11 @@ describe('the form of a job', () => {
 })
 
 const folder = join(root, 'dist/web/page')
-const files = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : []
-const read = (file: string) => readFileSync(join(folder, file))
+const built = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : []
+/** Scripts and styles were compressed. */
+const files = built.map((file) => file.replace(/\.gz$/, ''))
+const read = (file: string) =>
+  built.includes(file) ? readFileSync(join(folder, file)) : gunzipSync(readFileSync(join(folder, `${file}.gz`)))
 
 it('are built: run `npm run build:page`', () => {
   expect(files).toContain('index.html')

@@ -1,8 +1,11 @@
 /** Mounting: the window in each framework that the documentation names does an action there, over real HTTP. */
 
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { serve } from '@hono/node-server'
 import express from 'express'
 import { fastify } from 'fastify'
@@ -181,15 +184,10 @@ it('a body that was consumed before is refused, with a remedy', async () => {
   ])
 })
 
-it('the page is served with its files, and its links start at the mount path from any depth', async () => {
-  const folder = project({
-    'index.html':
-      '<!doctype html><html><head><base href="./"><script src="assets/index-abcd1234.js"></script></head></html>',
-    'assets/index-abcd1234.js': 'let a',
-    'icon.svg': '<svg/>',
-  })
+/** Gets addresses of the page in this folder. */
+function pageIn(folder: string) {
   const files = pageFiles(folder)
-  const get = (path: string, headers: Record<string, string> = {}) =>
+  return (path: string, headers: Record<string, string> = {}) =>
     pageAnswer(
       {
         request: new Request(`http://localhost${path}`, { headers }),
@@ -202,6 +200,16 @@ it('the page is served with its files, and its links start at the mount path fro
       },
       files,
     )
+}
+
+it('the page is served with its files, and its links start at the mount path from any depth', async () => {
+  const folder = project({
+    'index.html':
+      '<!doctype html><html><head><base href="./"><script src="assets/index-abcd1234.js"></script></head></html>',
+    'assets/index-abcd1234.js': 'let a',
+    'icon.svg': '<svg/>',
+  })
+  const get = pageIn(folder)
   const script = get('/assets/index-abcd1234.js')
 
   for (const [path, base] of [
@@ -222,4 +230,28 @@ it('the page is served with its files, and its links start at the mount path fro
   expect(get('/icon.svg').headers.get('cache-control')).toBe('no-cache')
   expect(() => get('/assets/other.js')).toThrow('no such file')
   expect(pageFiles(`${folder}/nowhere`)).toBeUndefined()
+})
+
+it('a file that was built compressed is sent compressed if the browser takes gzip, otherwise as it is', async () => {
+  const folder = project({ 'index.html': '<!doctype html>' })
+  writeFileSync(join(folder, 'style.css.gz'), gzipSync('a{}'))
+  const page = pageIn(folder)
+  const get = (encodings: string | undefined) =>
+    page('/style.css', encodings === undefined ? {} : { 'accept-encoding': encodings })
+
+  for (const encodings of ['gzip', 'br, gzip;q=0.8']) {
+    const answer = get(encodings)
+    const { headers } = answer
+    const body = Buffer.from(await answer.arrayBuffer())
+    expect([headers.get('content-encoding'), headers.get('content-type'), headers.get('vary')], encodings).toEqual([
+      'gzip',
+      'text/css; charset=utf-8',
+      'accept-encoding',
+    ])
+    expect(gunzipSync(body).toString()).toBe('a{}')
+  }
+  for (const encodings of [undefined, 'br', 'gzip;q=0, br', 'gzip; q=0.0']) {
+    const answer = get(encodings)
+    expect([answer.headers.get('content-encoding'), await answer.text()], encodings).toEqual([null, 'a{}'])
+  }
 })
