@@ -1,25 +1,19 @@
 /**
- * Slims `dist` to what the package needs: `node scripts/slim-dist.mjs [root]`. It deletes every `.d.ts` that is not
- * imported, at however many steps, by one that `exports` names, drops the comments of the JavaScript, and indents it and
- * the declarations by tabs. Scripts of Redis lose their comments. The comments for users are in the
- * declarations, and the others in the sources. `npm pack` runs it.
+ * Slims `dist` to what the package needs: `node scripts/slim-dist.mjs [root]`. Of the declarations it keeps those that the
+ * public entries reach, with their comments; of the JavaScript, the files that these entries or the command load, without
+ * comments. Both are indented by tabs. Scripts of Redis lose their comments too. What users read is in the declarations,
+ * everything else in the sources. `npm pack` runs it.
  */
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import ts from 'typescript'
+import { slimDeclarations } from './slim-declarations.mjs'
 
 const root = resolve(process.argv[2] ?? '.')
 const dist = join(root, 'dist')
-const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-const reached = new Set()
-
-function reach(file, importer) {
-  if (reached.has(file)) return
-  if (!existsSync(file)) throw new Error(`${file} is imported by ${importer} and is not there; build anew`)
-  reached.add(file)
-  for (const { fileName } of ts.preProcessFile(readFileSync(file, 'utf8')).importedFiles)
-    if (fileName.startsWith('.')) reach(join(dirname(file), fileName.replace(/\.js$/, '.d.ts')), file)
-}
+const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+const entries = Object.values(exports).filter((target) => target.types !== undefined)
+const commands = Object.values(bin)
 
 /** A tab for every four spaces that a line begins with. `templateLine`: what a line in the text of a template becomes. */
 function withTabs(text, templateLine = (line) => line) {
@@ -44,8 +38,22 @@ const luaLine = (line) => (/^\s*--/.test(line) ? undefined : line)
 
 const spacesToTabs = (spaces) => '\t'.repeat(spaces.length / 4)
 
-for (const target of Object.values(exports))
-  if (target.types !== undefined) reach(join(root, target.types), 'package.json')
+const loaded = new Set()
+
+/** Notes a file and what it loads: by import, at once or later, or as the program of a thread or process, by its path. */
+function load(file) {
+  if (loaded.has(file)) return
+  loaded.add(file)
+  const text = readFileSync(file, 'utf8')
+  const imported = ts.preProcessFile(text).importedFiles.map(({ fileName }) => fileName)
+  const named = [...text.matchAll(/'(\.{1,2}\/[^']+\.js)'/g)].map(([, path]) => path)
+  for (const path of [...imported, ...named].filter((path) => path.startsWith('.')))
+    if (existsSync(join(dirname(file), path))) load(join(dirname(file), path))
+}
+
+for (const path of [...entries.map((target) => target.default), ...commands]) load(join(root, path))
+const declarations = slimDeclarations(entries.map((target) => join(root, target.types)))
+
 // The page is minified already.
 const page = join(dist, 'web', 'page')
 const redis = join(dist, 'stores', 'redis')
@@ -56,12 +64,16 @@ const compilerOptions = {
   verbatimModuleSyntax: true,
 }
 for (const file of readdirSync(dist, { recursive: true }).map((name) => join(dist, name)))
-  if (file.endsWith('.d.ts')) {
-    if (reached.has(file)) writeFileSync(file, withTabs(readFileSync(file, 'utf8')))
-    else rmSync(file)
-  } else if (file.endsWith('.js') && !file.startsWith(page)) {
-    const { outputText } = ts.transpileModule(readFileSync(file, 'utf8'), { compilerOptions, fileName: file })
-    writeFileSync(file, withTabs(outputText, file.startsWith(redis) ? luaLine : undefined))
+  if (file.startsWith(page)) continue
+  else if (file.endsWith('.d.ts')) {
+    const text = declarations.get(file)
+    if (text === undefined) rmSync(file)
+    else writeFileSync(file, withTabs(text))
+  } else if (file.endsWith('.js')) {
+    if (loaded.has(file)) {
+      const { outputText } = ts.transpileModule(readFileSync(file, 'utf8'), { compilerOptions, fileName: file })
+      writeFileSync(file, withTabs(outputText, file.startsWith(redis) ? luaLine : undefined))
+    } else rmSync(file)
   }
 // An incremental build would take what was dropped for made.
 rmSync(join(dist, '.tsbuildinfo'), { force: true })
