@@ -4,7 +4,8 @@
  * comparison catches mutations of its Lua. The contract catches those that concern wake-ups.
  */
 
-import { redisHarness, type StartedRedis, startRedis } from 'millrace/store-testing'
+import { type StartedRedis, startRedis } from 'millrace/store-testing'
+import { redisHarness } from '#src/store-testing/harness/redis-harness.js'
 import { redisVersion } from '../redis-version.js'
 import type { Report, Summary } from '../report.js'
 import { catchAll, playAll } from './model.js'

@@ -3,7 +3,7 @@
  * store. The comparison catches mutations of its SQL.
  */
 
-import { sqliteHarness } from 'millrace/store-testing'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import type { Report, Summary } from '../report.js'
 import { catchAll, playAll } from './model.js'
 import { sqliteMutations } from './sqlite-mutations.js'

@@ -3,15 +3,9 @@
  * apart.
  */
 
-import {
-  compareStores,
-  type HarnessMaker,
-  modelOf,
-  redisHarness,
-  type SequenceKind,
-  sqliteHarness,
-  startRedis,
-} from 'millrace/store-testing'
+import { compareStores, type HarnessMaker, modelOf, type SequenceKind, startRedis } from 'millrace/store-testing'
+import { redisHarness } from '#src/store-testing/harness/redis-harness.js'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { redisVersion } from '../redis-version.js'
 import type { Report, Summary } from '../report.js'
 import { caughtBy, type Draws, type Mutation } from './mutants.js'

@@ -8,11 +8,15 @@ import { compareStores, type HarnessMaker, modelOf } from 'millrace/store-testin
 import type { Draws } from './mutants.js'
 
 const [dist = '', store = '', how = ''] = process.argv.slice(2)
-const testing = (await import(
-  pathToFileURL(`${dist}/store-testing/store-testing.js`).href
-)) as typeof import('millrace/store-testing')
-const makeSubject: HarnessMaker =
-  store === 'memory' ? testing.memoryHarness : store === 'sqlite' ? testing.sqliteHarness : testing.redisHarness(store)
+const broken = (path: string) => import(pathToFileURL(`${dist}/store-testing/${path}`).href)
+const testing: typeof import('millrace/store-testing') = await broken('store-testing.js')
+const makeSubject = await harnessOf(store)
+
+async function harnessOf(store: string): Promise<HarnessMaker> {
+  if (store === 'memory') return testing.memoryHarness
+  if (store === 'sqlite') return (await broken('harness/sqlite-harness.js')).sqliteHarness
+  return (await broken('harness/redis-harness.js')).redisHarness(store)
+}
 
 /** Reports a difference, or an error of the broken store. In both cases the mutant is caught. */
 function tell(what: string): never {

@@ -4,7 +4,8 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { sqliteHarness, startRedis } from 'millrace/store-testing'
+import { startRedis } from 'millrace/store-testing'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'

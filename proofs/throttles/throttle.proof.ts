@@ -4,7 +4,8 @@
  * wrong.
  */
 
-import { sqliteHarness, startRedis } from 'millrace/store-testing'
+import { startRedis } from 'millrace/store-testing'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { redisVersion } from '../redis-version.js'
 import type { Report, Summary } from '../report.js'
 import { ThrottleCrew } from './throttle-crew.js'

@@ -32,6 +32,10 @@ describe('the package', () => {
 
   it('holds the program, its types, the documentation and nothing else', () => {
     const program = filesBelow('src').map((file) => file.replace(/^src/, 'dist').replace(/ts$/, 'js'))
+    // Only tests of this repository use the harnesses of its stores. A file of types has nothing to load.
+    const isLeftOut = (file: string) =>
+      /^dist\/store-testing\/(?:harness|state)\/(?:redis|sqlite|file-clock|shared-thread)/.test(file) ||
+      (!paths.includes(file) && /^export \{\};$/m.test(readFileSync(join(root, file), 'utf8')))
     const page = filesBelow('dist/web/page')
     const expected = [
       'LICENSE',
@@ -40,7 +44,7 @@ describe('the package', () => {
       'package.json',
       // What the window looks like is for those who read on the web, as are the pages made of the doc comments.
       ...filesBelow('docs').filter((file) => !/^docs\/(?:images\/window|api)\//.test(file)),
-      ...program,
+      ...program.filter((file) => !isLeftOut(file)),
       ...page,
     ]
     const types = paths.filter((path) => path.endsWith('.d.ts'))
@@ -63,8 +67,8 @@ describe('the package', () => {
     expect(paths.filter((path) => foreign.test(path))).toEqual([])
   })
 
-  it('is small: less than 4.5 MB unpacked, with four stores, the web handler and the documentation', () => {
-    expect(unpackedSize).toBeLessThan(4_500_000)
+  it('is small: less than 4.45 MB unpacked, with four stores, the web handler and the documentation', () => {
+    expect(unpackedSize).toBeLessThan(4_450_000)
   })
 
   it('passes publint without a finding', async () => {

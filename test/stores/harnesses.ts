@@ -1,13 +1,8 @@
 /** The harness of every store. A line here puts a store under the contract suite and beside the memory store. */
 
-import {
-  type HarnessMaker,
-  memoryHarness,
-  type RedisMode,
-  redisHarness,
-  sqliteHarness,
-  startRedis,
-} from 'millrace/store-testing'
+import { type HarnessMaker, memoryHarness, type RedisMode, startRedis } from 'millrace/store-testing'
+import { redisHarness } from '#src/store-testing/harness/redis-harness.js'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { sqsFifoHarness, sqsHarness } from './sqs/sqs-harness.js'
 
 export const harnesses: ReadonlyMap<string, HarnessMaker> = new Map<string, HarnessMaker>([

@@ -3,10 +3,10 @@
  * further than its own rule allows when the wall clock is set back.
  */
 
-import { type SqliteHarness, sqliteHarness } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
 import { readFileClock } from '#src/store-testing/harness/file-clock.js'
 import { auditedClient } from '#src/store-testing/harness/redis-audit.js'
+import { type SqliteHarness, sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { Store } from '#src/stores/contract/store.js'

@@ -2,11 +2,12 @@
 
 import { defineTask, jsonCodec, type ScheduleOptions } from 'millrace'
 import type { Store } from 'millrace/store'
-import { memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
+import { memoryHarness, type StoreHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { CodecError, StoreUnavailableError } from '#src/core/errors.js'
 import { type EventMap, Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { ScheduleLead } from '#src/workers/schedule-loop.js'
 import { givenSurroundings } from '../runtime/given-surroundings.js'
 import { testMillOn } from '../test-mill.js'

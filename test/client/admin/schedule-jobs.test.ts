@@ -1,9 +1,10 @@
 /** The jobs of schedules: what they know of their tick, and what becomes of those that wait. */
 
 import { defineOrderedTask, defineTask, type MillOptions } from 'millrace'
-import { memoryHarness, sqliteHarness } from 'millrace/store-testing'
+import { memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { Events } from '#src/core/events.js'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { ScheduleLead } from '#src/workers/schedule-loop.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { givenSurroundings } from '../../runtime/given-surroundings.js'

@@ -2,10 +2,11 @@
 
 import { jsonCodec } from 'millrace'
 import type { NewJob, Store } from 'millrace/store'
-import { type HarnessMaker, memoryHarness, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
+import { type HarnessMaker, memoryHarness, type StoreHarness } from 'millrace/store-testing'
 import { onTestFinished } from 'vitest'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { Packing } from '#src/core/packing/packing.js'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
 
 /** The stores that have ordered queues and need no server. */

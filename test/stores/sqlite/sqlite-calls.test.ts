@@ -1,8 +1,8 @@
 /** The memory of enqueue calls: for how long a call that is sent again is answered and not repeated, whatever the wall clock says. */
 
-import { type SqliteHarness, sqliteHarness } from 'millrace/store-testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { readFileClock, writeFileClock } from '#src/store-testing/harness/file-clock.js'
+import { type SqliteHarness, sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { enqueueCall, queue } from './sqlite-scene.js'
 

@@ -1,5 +1,5 @@
-import { sqliteHarness } from 'millrace/store-testing'
 import { expect, it, onTestFinished } from 'vitest'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import type { HistoryEntry } from '#src/stores/contract/history.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 

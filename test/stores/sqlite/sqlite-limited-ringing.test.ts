@@ -1,5 +1,6 @@
-import { defaultStartAt, ManualClock, type StoreHarness, sqliteHarness } from 'millrace/store-testing'
+import { defaultStartAt, ManualClock, type StoreHarness } from 'millrace/store-testing'
 import { expect, it } from 'vitest'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { CommandRun } from '#src/store-testing/sequences/command-run.js'
 import { limitedQueues, limitedSequence } from '#src/store-testing/sequences/limited-sequence.js'
 import { memoryState } from '#src/store-testing/state/memory-state.js'

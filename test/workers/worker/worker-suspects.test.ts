@@ -1,8 +1,9 @@
 import { defineTask, type Mill } from 'millrace'
 import type { Store } from 'millrace/store'
-import { ManualClock, memoryHarness, sqliteHarness } from 'millrace/store-testing'
+import { ManualClock, memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { processIdentity } from '#src/runtime/process/process-identity.js'
+import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
 

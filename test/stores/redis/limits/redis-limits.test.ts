@@ -1,9 +1,10 @@
 /** Limits on a Redis store: what they cost, who knows of them, and where what they count lies. */
 
-import { compareStores, modelOf, redisHarness, startRedis } from 'millrace/store-testing'
+import { compareStores, modelOf, startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ConfigConflictError } from '#src/core/errors.js'
 import type { Throttle } from '#src/core/queue/throttle.js'
+import { redisHarness } from '#src/store-testing/harness/redis-harness.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
