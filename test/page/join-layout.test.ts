@@ -34,6 +34,26 @@ function crossings({ boxes, lines }: GraphLayout): number {
   ).length
 }
 
+it('a set that is the beginning of another one is drawn with it, and its members may wait themselves', () => {
+  const ids = { ids: 'list', isMany: true }
+  const layout = layoutOf(
+    graphOf(6, [
+      [0, 'few', [2, 3], ids],
+      [1, 'all', [2, 3, 4], ids],
+      [2, 'rate', [5]],
+      [3, 'rate', [5]],
+      [4, 'rate', [5]],
+    ]),
+  )
+
+  expect(columnsOf(layout)).toEqual([
+    [0, 5],
+    [1, 2, 3, 4],
+    [2, 0],
+    [2, 1],
+  ])
+})
+
 describe('the columns', () => {
   it('go from what is waited for to who waits, as many as the longest way has steps', () => {
     const chain = layoutOf(

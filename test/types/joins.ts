@@ -127,6 +127,8 @@ const attached = later.handle(async ({ n }, ctx) => {
 expectTypeOf<TaskResult<typeof attached>>().toEqualTypeOf<string>()
 await mill.enqueue(later, { n: 1 }, { after: { sales: ['a'] } })
 
+const yearly = defineTask({ name: 'yearly', joins: { reports: many(report) }, run: async () => {} })
+
 // From a handler
 defineTask({
   name: 'parent',
@@ -153,8 +155,25 @@ defineTask({
       f.job(report, { month: '' }, { after: { rates: rate, sales: sale, rows } })
       // @ts-expect-error 24: a job of another task
       f.job(report, { month: '' }, { after: { rates: sale, sales, rows } })
+      const one = f.job(report, { month: '' }, { after: { rates: rate, sales: [sale, f.job(sum, 'b')], rows: [] } })
+      const two = f.job(report, { month: '' }, { after: { rates: rate, sales: sales.jobs, rows } })
+      f.job(yearly, undefined, { after: { reports: [one, two] } })
+      // @ts-expect-error 25: jobs of another task
+      f.job(yearly, undefined, { after: { reports: [sale] } })
+      // @ts-expect-error 26: one of the list is of another task
+      f.job(yearly, undefined, { after: { reports: [one, sale] } })
+      // @ts-expect-error 27: a task of that input with another result
+      f.job(yearly, undefined, { after: { reports: [f.job(later, { n: 1 }, { after: { sales } })] } })
+      // @ts-expect-error 28: inputs are no jobs
+      f.job(yearly, undefined, { after: { reports: [{ month: '' }] } })
+      // @ts-expect-error 29: handles are no jobs of the flow
+      f.job(yearly, undefined, { after: { reports: [job] } })
+      // @ts-expect-error 30: a list is not one job
+      f.job(report, { month: '' }, { after: { rates: [rate], sales, rows } })
+      // @ts-expect-error 31: what f.jobs() gave is no job of a list
+      f.job(report, { month: '' }, { after: { rates: rate, sales: [sales], rows } })
     })
-    // @ts-expect-error 25: a job of no batch has no parent to name
+    // @ts-expect-error 32: a job of no batch has no parent to name
     await ctx.flow(() => {}, { parent: 0 })
   },
 })

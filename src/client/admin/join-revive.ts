@@ -15,14 +15,15 @@ export async function revivedMembers(store: Store, joins: Joins, join: JobKey): 
   const stored = await joins.look(join)
   let revived = 0
   for (const set of stored?.sets ?? []) {
-    const { name, queue, isMany, added, counts } = set
+    const { name, queue, added, counts } = set
     if (counts.dead === 0) continue
     for (let from = 0; from < added; from += pageSize) {
       const ends = await joins.ends(join, name, from, pageSize)
       const ids = ends.flatMap(({ number, fate }) => (fate === 'dead' ? memberId(set, number) : []))
       if (ids.length === 0) continue
-      // Only a single member can be a join itself.
-      if (!isMany) revived += await revivedMembers(store, joins, { queue, id: ids[0]! })
+      // The members of a set are of one task: all of them are joins or none.
+      const areJoins = (await joins.look({ queue, id: ids[0]! })) !== undefined
+      for (const id of areJoins ? ids : []) revived += await revivedMembers(store, joins, { queue, id })
       revived += await total(() => morgueOf(store).revive(queue, { ids }))
     }
   }

@@ -26,7 +26,7 @@ import type { MemberOf, NewJoin, NewSet } from '../../stores/contract/new-join.j
 import { memberId } from '../../stores/rules/join-rules.js'
 import { GraphEnqueue, type GraphJob, type GraphParts, mostGraphBytes, mostInGraph } from './graph-enqueue.js'
 import { waitsForOthers, wrong } from './job-draft.js'
-import { refuseOtherSets, refuseReplacing, waitBounds } from './join-enqueue.js'
+import { jobIn, refuseOtherSets, refuseReplacing, waitBounds } from './join-enqueue.js'
 
 /** A member reports to at most this many joins. */
 const mostJoinsOfOne = 64
@@ -110,16 +110,17 @@ interface Node {
   readonly options: EnqueueItem['options']
   /** As they were given. */
   readonly asked: object
-  /** Its jobs, if it was added with others, and its number among them. */
-  readonly among: { readonly jobs: ManyNodes; readonly number: number } | undefined
+  /** The list that it is in, and its number there: that of its `f.jobs()`, or of the first `after` with it in a list. */
+  among: { readonly jobs: ManyNodes; readonly number: number } | undefined
   readonly waits: Waits | undefined
   /** How many wait for it. */
   waitedFor: number
 }
 
-/** Jobs that were added together. Their ids begin alike, by the place of the first. */
+/** A list of jobs for sets of many. Their ids begin alike, by the place of the first, and end with their numbers. */
 interface ManyNodes {
   readonly place: number
+  readonly nodes: Node[]
 }
 
 interface Waits extends Pick<NewJoin, 'withinMs' | 'sealWithinMs' | 'cancelsRest'> {
@@ -147,7 +148,7 @@ class JobFlow implements Flow {
   }
 
   job<T extends MemberTask>(task: T, ...[input, options]: FlowArguments<T, string>): FlowJob<T> {
-    return this.#add(task, 'f.job()', input, options ?? {}, undefined)
+    return this.#add(task, 'f.job()', input, options ?? {})
   }
 
   jobs<T extends MemberTask>(task: T, inputs: Iterable<TaskInput<T>>, options: object = {}): FlowJobs<T> {
@@ -155,26 +156,32 @@ class JobFlow implements Flow {
     if (task.joins !== undefined)
       throw wrong(
         task,
-        'f.jobs() takes no task with `joins`, as each of its jobs waits for others: add each by f.job().',
+        'f.jobs() takes no task with `joins`, as each of its jobs waits for others: add each by f.job(), and give a list of them as `after`.',
       )
     if (typeof inputs !== 'object' || inputs === null || !(Symbol.iterator in inputs))
       throw wrong(task, `f.jobs() expects a list or an iterable of inputs; got ${describe(inputs)}.`)
     if ('id' in options) throw wrong(task, 'f.jobs() takes no id, as it adds many jobs. Add each by f.job().')
-    const many: ManyNodes = { place: this.#nodes.size }
+    const many: ManyNodes = { place: this.#nodes.size, nodes: [] }
     const jobs: FlowJob<T>[] = []
-    for (const input of inputs)
-      jobs.push(this.#add<T>(task, 'f.jobs()', input, options, { jobs: many, number: jobs.length }))
+    for (const input of inputs) {
+      const job = this.#add<T>(task, 'f.jobs()', input, options)
+      this.#enter(many, this.#nodes.get(job)!)
+      jobs.push(job)
+    }
     const added = new FlowJobs<T>(task, jobs)
     this.#many.set(added, many)
     return added
   }
 
-  #add<T extends MemberTask>(task: T, call: string, input: unknown, asked: object, among: Node['among']): FlowJob<T> {
+  #add<T extends MemberTask>(task: T, call: string, input: unknown, asked: object): FlowJob<T> {
     refuseOrdered(task, call)
     const { after, within, sealWithin, ...options } = asked as EnqueueItem['options'] & { readonly after?: unknown }
     if (sealWithin !== undefined) throw wrong(task, 'sealWithin is for mill.enqueue(): a flow is stored in one step.')
     if (task.joins === undefined && (after !== undefined || within !== undefined))
-      throw wrong(task, '`after` and `within` are for a task with `joins`, which say what its jobs wait for.')
+      throw wrong(
+        task,
+        '`after` and `within` are for a task with `joins`: define it with `joins: { name: task }`, or `many(task)`, of the jobs that it waits for.',
+      )
     if (this.#nodes.size === mostInGraph)
       throw new InvalidJobError(
         `a flow has at most ${mostInGraph} jobs. For more, enqueue a join by mill.enqueue(), whose \`after\` takes any number of inputs.`,
@@ -182,7 +189,7 @@ class JobFlow implements Flow {
     const place = this.#nodes.size
     const waits = task.joins === undefined ? undefined : this.#waitsOf(task, options, after, { within })
     const job = new FlowJob<T>(task)
-    this.#nodes.set(job, { place, task: task as AnyTask, input, options, asked, among, waits, waitedFor: 0 })
+    this.#nodes.set(job, { place, task: task as AnyTask, input, options, asked, among: undefined, waits, waitedFor: 0 })
     return job
   }
 
@@ -196,8 +203,11 @@ class JobFlow implements Flow {
     const joins = task.joins!
     if (after === undefined) throw waitsForOthers(task, joins)
     refuseReplacing(task, options)
-    if (typeof after !== 'object' || after === null)
-      throw wrong(task, `after must be an object; got ${describe(after)}.`)
+    if (typeof after !== 'object' || after === null || Array.isArray(after) || jobIn(after) !== undefined)
+      throw wrong(
+        task,
+        `after must be an object with the jobs for ${[...joins.keys()].join(', ')}; got ${described(after)}.`,
+      )
     refuseOtherSets(task, joins, after)
     const sets = [...joins.values()].map((set) => ({
       set,
@@ -219,17 +229,58 @@ class JobFlow implements Flow {
     given: unknown,
   ): { readonly members: readonly Node[]; readonly jobs?: ManyNodes } {
     const where = `after.${set.name}`
-    const form = set.isMany ? 'what f.jobs() gave' : 'what f.job() gave'
+    if (set.isMany && Array.isArray(given)) return this.#listed(task, set, given)
+    const form = set.isMany ? 'what f.jobs() gave, or a list of what f.job() gave' : 'what f.job() gave'
     const isForm = set.isMany ? given instanceof FlowJobs : given instanceof FlowJob
-    if (!isForm) throw wrong(task, `${where} must be ${form}; got ${describe(given)}.`)
+    if (!isForm) throw wrong(task, `${where} must be ${form}; got ${described(given)}.`)
     const { task: theirs } = given as FlowJob | FlowJobs
-    if (theirs !== set.task)
-      throw wrong(task, `${where} must be of task '${set.task.name}'; got a job of task '${theirs.name}'.`)
+    if (theirs !== set.task) throw ofOtherTask(task, set, where, theirs)
     const many = given instanceof FlowJobs ? this.#many.get(given) : undefined
     const members = (given instanceof FlowJobs ? given.jobs : [given as FlowJob]).map((job) => this.#nodes.get(job))
     if (members.includes(undefined) || (set.isMany && many === undefined))
       throw wrong(task, `${where} is of another flow: add it to this one.`)
     return { members: members as Node[], ...(many && { jobs: many }) }
+  }
+
+  /** The jobs of a list. Stores know a member by its number, so a job has the same one in every list. */
+  #listed(
+    task: AnyPlainTask,
+    set: MemberSet,
+    given: readonly unknown[],
+  ): { readonly members: readonly Node[]; readonly jobs: ManyNodes } {
+    const members = given.map((job, i): Node => {
+      const where = `after.${set.name}[${i}]`
+      if (!(job instanceof FlowJob)) throw wrong(task, `${where} must be what f.job() gave; got ${described(job)}.`)
+      if (job.task !== set.task) throw ofOtherTask(task, set, where, job.task)
+      const node = this.#nodes.get(job)
+      if (node === undefined) throw wrong(task, `${where} is of another flow: add it to this one.`)
+      if (ownIdOf(node.options) !== undefined)
+        throw wrong(task, `${where} has an id of its own, and the ids of a list are made from one: give it none.`)
+      return node
+    })
+    const first = members[0]
+    const jobs = first?.among?.jobs ?? { place: first?.place ?? this.#nodes.size, nodes: [] }
+    for (const [i, node] of members.entries()) {
+      const where = `after.${set.name}[${i}]`
+      if (queueOf(node) !== queueOf(first!))
+        throw wrong(
+          task,
+          `${where} is in queue '${queueOf(node)}', and those before it in '${queueOf(first!)}': the jobs of a list are in one queue.`,
+        )
+      if (members.indexOf(node) < i) throw wrong(task, `${where} is in the list twice.`)
+      if (node.among === undefined && jobs.nodes.length === i) this.#enter(jobs, node)
+      if (jobs.nodes[i] !== node)
+        throw wrong(
+          task,
+          `${where} is ${nameOf(node)}, and a list before had its jobs in another order. Lists that have a job in common must begin with the same jobs in the same order: give the same list.`,
+        )
+    }
+    return { members, jobs }
+  }
+
+  #enter(jobs: ManyNodes, node: Node): void {
+    node.among = { jobs, number: jobs.nodes.length }
+    jobs.nodes.push(node)
   }
 
   /** The jobs, in the order in which they were added. */
@@ -251,12 +302,14 @@ class JobFlow implements Flow {
       )
     this.#life = `${call?.name ?? newId()}-`
     const isNamed = ({ options }: Node) => ownIdOf(options) !== undefined
-    const first = joins.find((one) => isNamed(one) === (call === undefined)) ?? joins[0]!
-    const idsOfMany = new Map([...this.#many.values()].map((many) => [many, `${this.#life}${many.place}`]))
-    const madeId = ({ place, among }: Node) =>
-      among === undefined
-        ? `${this.#life}${place}`
-        : memberId({ ids: idsOfMany.get(among.jobs)!, isMany: true }, among.number)
+    // The id of one in a list follows from its number.
+    const canName = (one: Node) => isNamed(one) === (call === undefined) && one.among === undefined
+    const first = joins.find(canName) ?? joins[0]!
+    const idsOf = ({ place }: ManyNodes | Node) => `${this.#life}${place}`
+    const madeId = (node: Node) =>
+      node.among === undefined
+        ? idsOf(node)
+        : memberId({ ids: idsOf(node.among.jobs), isMany: true }, node.among.number)
     const ids = new Map(
       nodes.map((node) => [node, ownIdOf(node.options) ?? (call && node === first ? call.name : madeId(node))]),
     )
@@ -267,7 +320,7 @@ class JobFlow implements Flow {
         const { task, input, options, asked, waits } = node
         const id = ids.get(node)!
         const graph = { id, queue: queueOf(node), as: nameOf(node) }
-        const join = waits && joinOf(node, waits, (member) => ids.get(member)!, idsOfMany, places)
+        const join = waits && joinOf(node, waits, (member) => ids.get(member)!, idsOf, places)
         // A handler may run again: the first is remembered.
         const isIdOurs = !isNamed(node) && (call === undefined || node !== first)
         const item = { task, input, options, child: id, graph, ...(call && { origin: call.origin, asked }) }
@@ -308,7 +361,7 @@ function joinOf(
   join: Node,
   { sets, ...bounds }: Waits,
   idOf: (node: Node) => string,
-  idsOfMany: ReadonlyMap<ManyNodes, string>,
+  idsOf: (jobs: ManyNodes) => string,
   places: ReadonlyMap<Node, MemberOf[]>,
 ): NewJoin {
   const home = { queue: queueOf(join), id: idOf(join) }
@@ -317,12 +370,21 @@ function joinOf(
       const { name, isMany, onDead, keepResults: keepsResults } = set
       for (const [number, member] of members.entries())
         places.get(member)!.push({ join: home, set: name, number, onDead, keepsResults })
-      const ids = jobs === undefined ? idOf(members[0]!) : idsOfMany.get(jobs)!
+      const ids = jobs === undefined ? idOf(members[0]!) : idsOf(jobs)
       const queue = members[0] === undefined ? set.task.queue : queueOf(members[0])
       return { name, queue, ids, isMany, onDead, keepsResults, size: members.length }
     }),
     ...bounds,
   }
+}
+
+/** A value in the place of a job of the flow. */
+function described(value: unknown): string {
+  return jobIn(value) ?? (Array.isArray(value) ? 'a list' : describe(value))
+}
+
+function ofOtherTask(task: AnyTask, set: MemberSet, where: string, theirs: MemberTask): Error {
+  return wrong(task, `${where} must be of task '${set.task.name}'; got a job of task '${theirs.name}'.`)
 }
 
 function refuseOrdered(task: unknown, call: string): asserts task is AnyPlainTask {

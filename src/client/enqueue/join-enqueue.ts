@@ -8,6 +8,7 @@ import { isMillraceError, QueueDrainingError, QueueFullError } from '../../core/
 import type { JobHandle } from '../../core/job/job.js'
 import { describe } from '../../core/messages/describe.js'
 import type { AnyTask } from '../../core/task/any-task.js'
+import { FlowJob, FlowJobs } from '../../core/task/flow.js'
 import type { MemberSet } from '../../core/task/join-sets.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import { durationForm, furthestMs, parseDuration } from '../../core/values/duration.js'
@@ -15,6 +16,7 @@ import { digestId, mostIdBytes } from '../../core/values/ids.js'
 import type { EnqueueCall } from '../../stores/contract/new-job.js'
 import type { NewJoin, NewSet } from '../../stores/contract/new-join.js'
 import { memberId } from '../../stores/rules/join-rules.js'
+import { StoredJobHandle } from '../jobs/stored-job-handle.js'
 import {
   type GraphDraft,
   GraphEnqueue,
@@ -195,6 +197,7 @@ function askedOf({ task, options: given }: EnqueueItem): Asked {
   const { after, within, sealWithin, ...options } = given as EnqueueItem['options'] & { readonly after?: unknown }
   if (after === undefined) throw waitsForOthers(task, joins)
   refuseReplacing(task, options)
+  refuseJobs(task, 'after', after)
   if (typeof after !== 'object' || after === null || Array.isArray(after))
     throw wrong(
       task,
@@ -255,6 +258,7 @@ function inputsOf(task: AnyTask, set: MemberSet, given: unknown): MemberInputs {
       task,
       `set '${set.name}' is of task '${set.task.name}', which waits for jobs itself: enqueue all of them by mill.flow().`,
     )
+  refuseJobs(task, `after.${set.name}`, given)
   if (!set.isMany) return new MemberInputs(set, [given])
   const isText = typeof given === 'string'
   if (
@@ -268,6 +272,23 @@ function inputsOf(task: AnyTask, set: MemberSet, given: unknown): MemberInputs {
     task,
     `after.${set.name} must be a list, an iterable or an async iterable of inputs; got ${describe(given)}.`,
   )
+}
+
+/** Refuses jobs in the place of inputs. Throws `InvalidJobError`. */
+function refuseJobs(task: AnyTask, where: string, given: unknown): void {
+  const what = jobIn(given)
+  if (what === undefined) return
+  throw wrong(
+    task,
+    `${where} takes what new jobs are given as input; got ${what}. Nobody can wait for a job that was there before: give its input, or build a graph of new jobs by mill.flow().`,
+  )
+}
+
+/** What kind of a job this value is; undefined if it is none. */
+export function jobIn(value: unknown): string | undefined {
+  if (value instanceof StoredJobHandle) return 'the handle of a stored job'
+  if (value instanceof FlowJob) return 'a job of a flow'
+  return value instanceof FlowJobs ? 'what f.jobs() gave' : undefined
 }
 
 /** Part of the ids of the members of a join whose id may come again: those of its next life are others. */
@@ -305,6 +326,7 @@ function membersOf({ item }: GraphJob, one: FillingSet, inputs: readonly unknown
   const { task } = item.task.joins!.get(name)!
   return inputs.map((input): GraphJob => {
     const number = one.from++
+    if (set.isMany) refuseJobs(item.task, `after.${name}[${number}]`, input)
     const child = memberId(set, number)
     const as = set.isMany ? `member ${number} of set '${name}'` : `the member of set '${name}'`
     return {

@@ -33,7 +33,7 @@ export class FlowJobs<T extends MemberTask = MemberTask> {
 /** The jobs that a job of a flow waits for, by the names of its task's `joins`. */
 export type FlowAfter<Sets extends JoinSets> = {
   readonly [Name in keyof Sets]: Sets[Name] extends ManyMembers<infer T>
-    ? FlowJobs<T>
+    ? FlowJobs<T> | readonly FlowJob<T>[]
     : Sets[Name] extends { readonly task: infer T extends MemberTask }
       ? FlowJob<T>
       : Sets[Name] extends MemberTask
@@ -59,9 +59,25 @@ export type FlowArguments<T extends MemberTask, QueueName extends string> =
 
 /** Builds a flow. A job must be there before another one can wait for it, so none can wait for itself. */
 export interface Flow<QueueName extends string = string> {
-  /** Adds a job. For a task with `joins`, `after` names the jobs of this flow that it waits for. */
+  /**
+   * Adds a job. For a task with `joins`, `after` names the jobs of this flow that it waits for: for one member what
+   * `f.job()` gave, for many what `f.jobs()` gave, or a list of what `f.job()` gave. So the jobs of a list may wait for
+   * others themselves.
+   *
+   * @example
+   * const summary = defineTask({ name: 'summary', joins: { reports: many(report) }, run: async () => {} })
+   * await mill.flow((f) => {
+   *   const page = f.job(crawl, { url: 'https://example.com' })
+   *   const mails = f.jobs(sendEmail, [{ to: 'ada@example.com' }])
+   *   const reports = ['2026-10', '2026-11'].map((month) => f.job(report, { month }, { after: { page, mails } }))
+   *   return f.job(summary, undefined, { after: { reports } })
+   * })
+   */
   job<T extends MemberTask>(task: T, ...args: FlowArguments<T, QueueName>): FlowJob<T>
-  /** Adds jobs of one task, for a set of many. */
+  /**
+   * Adds jobs of one task, one for each input, for a set of many. Their options are the same. A task with `joins` is for
+   * `job()`.
+   */
   jobs<T extends MemberTask>(
     task: T,
     inputs: Iterable<TaskInput<T>>,

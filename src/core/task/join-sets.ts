@@ -5,7 +5,6 @@
 
 import * as v from 'valibot'
 import type { FateCounts } from '../job/job.js'
-import { describe } from '../messages/describe.js'
 import { exactly } from '../values/option-check.js'
 import type { TaskHeader, TaskResult } from './task-definition.js'
 
@@ -116,17 +115,16 @@ export interface MemberSet {
 const mostSets = 100
 const nameForm = 'a letter, then at most 63 letters, digits, - or _'
 
-function isMemberTask(value: unknown): value is MemberTask {
-  return typeof value === 'object' && value !== null && 'handle' in value && 'kind' in value && value.kind === 'plain'
+function isTask(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && 'handle' in value && 'kind' in value
 }
 
-const orderedRefused =
-  'must not be an ordered task: its jobs gather payloads and have no end of their own. Let its handler enqueue jobs of a plain task'
-
-const memberTask = v.custom<MemberTask>(isMemberTask, ({ input }) =>
-  (input as { kind?: unknown } | null)?.kind === 'ordered'
-    ? orderedRefused
-    : `must be a task, many(task) or { task, onDead }; got ${describe(input)}`,
+const memberTask = v.pipe(
+  v.custom<MemberTask>(isTask, 'must be a task, many(task) or { task, onDead }'),
+  v.check(
+    ({ kind }) => kind === 'plain',
+    'must not be an ordered task: its jobs gather payloads and have no end of their own. Let its handler enqueue jobs of a plain task',
+  ),
 )
 
 const setSchema = v.lazy((given) =>
@@ -149,6 +147,7 @@ const withOptions = exactly({
  * @internal
  */
 export const joinsOption = v.pipe(
+  v.custom<object>((sets) => !Array.isArray(sets), 'must be an object that names each set, as { rates: fetchRates }'),
   v.record(v.pipe(v.string(), v.regex(/^[A-Za-z][\w-]{0,63}$/, `must be ${nameForm}`)), setSchema),
   v.check((sets) => Object.keys(sets).length > 0, 'must have at least one set: a task, or many(task)'),
   v.check((sets) => Object.keys(sets).length <= mostSets, `must have at most ${mostSets} sets`),

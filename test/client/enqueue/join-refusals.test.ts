@@ -42,16 +42,29 @@ const enqueue = (mill: Mill) => mill.enqueue.bind(mill) as unknown as (...args: 
 
 const definitions: [string, object, RegExp][] = [
   ['joins that are no object', { joins: 5 }, /joins: must be an object/],
+  [
+    'joins that are a list',
+    { joins: [sum] },
+    /joins: must be an object that names each set, as \{ rates: fetchRates \}/,
+  ],
   ['no sets', { joins: {} }, /joins: must have at least one set: a task, or many\(task\)/],
   ['a name of a set with a blank', { joins: { 'a b': sum } }, /must be a letter, then at most 63 letters, digits/],
   [
     'a set that is no task',
     { joins: { a: 'sum' } },
-    /joins\.a: must be a task, many\(task\) or \{ task, onDead \}; got/,
+    /joins\.a: must be a task, many\(task\) or \{ task, onDead \}; got "sum"$/,
   ],
   ['a set that is undefined', { joins: { a: undefined } }, /joins\.a: must be a task.*is it exported under that name/],
-  ['an ordered member', { joins: { a: order } }, /joins\.a: must not be an ordered task: its jobs gather payloads/],
-  ['many ordered members', { joins: { a: (many as Wild)(order) } }, /joins\.a\.task: must not be an ordered task/],
+  [
+    'an ordered member',
+    { joins: { a: order } },
+    /joins\.a: must not be an ordered task: its jobs gather payloads.*a plain task$/,
+  ],
+  [
+    'many ordered members',
+    { joins: { a: (many as Wild)(order) } },
+    /joins\.a\.task: must not be an ordered task.*a plain task$/,
+  ],
   ['many of nothing', { joins: { a: (many as Wild)(undefined) } }, /joins\.a\.task: must be a task/],
   ['an unknown word', { joins: { a: (many as Wild)(sum, { onDead: 'wait' }) } }, /must be 'fail', 'go-on' or 'hold'/],
   ['an unknown option', { joins: { a: (many as Wild)(sum, { ondead: 'fail' }) } }, /Probably `onDead` is meant/],
@@ -82,6 +95,18 @@ const enqueues: [string, readonly unknown[], RegExp][] = [
     /after must be an object with the inputs of rates, sales/,
   ],
   ['an after that is a list', [report, input, { after: [] }], /after must be an object with the inputs of rates/],
+  ['a set that only its prototype has', [report, input, { after: Object.create(after) }], /after\.rates is missing/],
+  [
+    'an after that is null',
+    [report, input, { after: null }],
+    /after must be an object with the inputs of .*; got null/,
+  ],
+  ['no list for many', [report, input, { after: { ...after, sales: undefined } }], /after\.sales must be a list/],
+  [
+    'a member that the schema of its task refuses at the end of a long list',
+    [report, input, { after: { ...after, sales: [...Array(900).fill(1), 'x'] } }],
+    /^member 900 of set 'sales'/,
+  ],
   ['a missing set', [report, input, { after: { rates: { date: '' } } }], /after\.sales is missing: .*are rates, sales/],
   ['a set too many', [report, input, { after: { ...after, more: [] } }], /after\.more is no set of its joins/],
   [
@@ -174,7 +199,10 @@ it('a store without joins refuses them, with a remedy', async () => {
 
 type Build = Parameters<Mill['flow']>[0]
 type AnyFlow = { job: (...args: unknown[]) => never; jobs: (...args: unknown[]) => never }
-const flows: [string, unknown, RegExp][] = [
+/** Adds a report that waits for these jobs. */
+const withSales = (f: AnyFlow, sales: unknown, rate: unknown = f.job(rates, { date: '' })) =>
+  f.job(report, input, { after: { rates: rate, sales } })
+const flows: [string, string | number | ((f: AnyFlow) => unknown), RegExp][] = [
   ['no function', 5, /mill\.flow\(\) expects a function that adds jobs; got 5/],
   ['an async function', async () => {}, /must not be async/],
   ['no job', () => {}, /a flow needs a job that waits for others/],
@@ -195,7 +223,103 @@ const flows: [string, unknown, RegExp][] = [
   [
     'a job in the place of many',
     (f: AnyFlow) => f.job(report, input, { after: { rates: f.job(rates, { date: '' }), sales: f.job(sum, 1) } }),
-    /after\.sales must be what f\.jobs\(\) gave/,
+    /after\.sales must be what f\.jobs\(\) gave, or a list of what f\.job\(\) gave; got a job of a flow/,
+  ],
+  [
+    'many in the place of a job',
+    (f) => withSales(f, [], f.jobs(rates, [])),
+    /after\.rates must be what f\.job\(\) gave; got what f\.jobs\(\) gave/,
+  ],
+  [
+    'a list in the place of a job',
+    (f) => withSales(f, [], [f.job(rates, { date: '' })]),
+    /after\.rates must be what f\.job\(\) gave; got a list/,
+  ],
+  [
+    'an after that is a list',
+    (f: AnyFlow) => f.job(report, input, { after: [f.job(sum, 1)] }),
+    /after must be an object with the jobs for rates, sales; got a list/,
+  ],
+  [
+    'an after that is a job',
+    (f: AnyFlow) => f.job(report, input, { after: f.job(sum, 1) }),
+    /after must be an object with the jobs for rates, sales; got a job of a flow/,
+  ],
+  [
+    'a set too many',
+    (f: AnyFlow) => f.job(report, input, { after: { more: f.job(sum, 1) } }),
+    /after\.more is no set of its joins, which are rates, sales/,
+  ],
+  [
+    'within for a task without joins',
+    (f: AnyFlow) => f.job(sum, 1, { within: '1d' }),
+    /define it with `joins: \{ name: task \}`/,
+  ],
+  [
+    'a wait of no form',
+    (f: AnyFlow) => f.job(holding, undefined, { after: { sales: f.jobs(sum, [1]) }, within: 'soon' }),
+    /within must be .*; got "soon"/,
+  ],
+  [
+    'ifWaiting for a join',
+    (f: AnyFlow) => f.job(report, input, { after: {}, ifWaiting: 'replace' }),
+    /nothing takes its place/,
+  ],
+  [
+    'an input in a list',
+    (f) => withSales(f, [f.job(sum, 1), 2]),
+    /after\.sales\[1\] must be what f\.job\(\) gave; got 2/,
+  ],
+  [
+    'what f.jobs() gave in a list',
+    (f) => withSales(f, [f.jobs(sum, [1])]),
+    /after\.sales\[0\] must be what f\.job\(\) gave; got what f\.jobs\(\) gave/,
+  ],
+  [
+    'a job of another task in a list',
+    (f) => withSales(f, [f.job(sum, 1), f.job(rates, { date: '' })]),
+    /after\.sales\[1\] must be of task 'sum'; got a job of task 'rates'/,
+  ],
+  [
+    'many jobs of another task',
+    (f) => withSales(f, f.jobs(rates, [])),
+    /after\.sales must be of task 'sum'; got a job of task 'rates'/,
+  ],
+  [
+    'a job with an id of its own in a list',
+    (f) => withSales(f, [f.job(sum, 1, { id: 'mine' })]),
+    /after\.sales\[0\] has an id of its own.*give it none/,
+  ],
+  [
+    'a list of jobs of two queues',
+    (f) => withSales(f, [f.job(sum, 1), f.job(sum, 2, { queue: 'small' })]),
+    /after\.sales\[1\] is in queue 'small', and those before it in 'sums'/,
+  ],
+  [
+    'a job twice in a list',
+    (f) => {
+      const one = f.job(sum, 1)
+      withSales(f, [one, one])
+    },
+    /after\.sales\[1\] is in the list twice/,
+  ],
+  [
+    'lists that have a job at different places',
+    (f) => {
+      const [one, two, three] = [f.job(sum, 1), f.job(sum, 2), f.job(sum, 3)]
+      withSales(f, [one, two])
+      withSales(f, [three, two])
+    },
+    /after\.sales\[1\] is job 1 of the flow, and a list before had its jobs in another order.*give the same list/,
+  ],
+  [
+    'lists that go on with different jobs',
+    (f) => {
+      const [one, two, three] = [f.job(sum, 1), f.job(sum, 2), f.job(sum, 3)]
+      withSales(f, [one, two])
+      withSales(f, [one, three])
+    },
+    /after\.sales\[1\] is job 2 of the flow, and a list before/,
   ],
   [
     'a job of another task',
@@ -239,7 +363,10 @@ const flows: [string, unknown, RegExp][] = [
 describe('nothing is stored of a flow with', () => {
   it.each(flows)('%s', async (_, build, message) => {
     const mill = made()
-    await expect(mill.flow(build as Build)).rejects.toThrow(message)
+    await expect(mill.flow(build as unknown as Build)).rejects.toThrow(message)
+    await expect(mill.flow(build as unknown as Build)).rejects.toMatchObject({
+      code: expect.stringMatching(/^job-invalid|argument-invalid$/),
+    })
 
     expect(await stored(mill)).toBe(0)
   })
@@ -256,6 +383,49 @@ describe('nothing is stored of a flow with', () => {
 
     await expect(mill.flow(build)).rejects.toThrow(/after\.rates is of another flow: add it to this one/)
     expect(await stored(mill)).toBe(before)
+  })
+
+  it.each([
+    ['in a list', (f: AnyFlow, foreign: unknown) => withSales(f, [foreign]), /after\.sales\[0\] is of another flow/],
+    ['many', (f: AnyFlow, _: unknown, many: unknown) => withSales(f, many), /after\.sales is of another flow/],
+  ] as const)('jobs of another flow, %s', async (_, build, message) => {
+    const mill = made()
+    const foreign: unknown[] = []
+    await mill.flow((f) => {
+      const sales = f.jobs(sum, [])
+      foreign.push(f.job(sum, 1), sales)
+      f.job(report, input, { after: { rates: f.job(rates, { date: '' }), sales } })
+    })
+    const before = await stored(mill)
+
+    await expect(mill.flow(((f: AnyFlow) => build(f, ...(foreign as [unknown, unknown]))) as never)).rejects.toThrow(
+      message,
+    )
+    expect(await stored(mill)).toBe(before)
+  })
+
+  it('the handle of a job in the place of one', async () => {
+    const mill = made()
+    const job = await mill.enqueue(sum, 1)
+    const handles: [object, RegExp][] = [
+      [
+        { ...after, sales: [1, job] },
+        /after\.sales\[1\] takes what new jobs are given as input; got the handle of a stored job/,
+      ],
+      [
+        { ...after, sales: job },
+        /after\.sales takes .*; got the handle of a stored job.*build a graph of new jobs by mill\.flow\(\)/,
+      ],
+      [{ ...after, rates: job }, /after\.rates takes .*; got the handle of a stored job/],
+      [job, /after takes .*; got the handle of a stored job/],
+    ]
+    for (const [given, message] of handles)
+      await expect(enqueue(mill)(report, input, { after: given })).rejects.toThrow(message)
+    await expect(mill.flow(((f: AnyFlow) => withSales(f, [job])) as never)).rejects.toThrow(
+      /after\.sales\[0\] must be what f\.job\(\) gave; got the handle of a stored job/,
+    )
+
+    expect(await stored(mill)).toBe(1)
   })
 
   it('a job whose id is there already', async () => {

@@ -119,7 +119,9 @@ function unitsOf({ jobs, sets }: JoinGraph): Unit[] {
   }
   const ofSet = new Map<string, Unit>()
   const ofJob = new Map<number, Unit>()
-  for (const set of sets) {
+  // A set may be the beginning of another one.
+  const bySize = [...sets].sort((a, b) => b.members.length - a.members.length)
+  for (const set of bySize) {
     const key = keyOf(set)
     if (!set.isMany || set.added === 0 || ofSet.has(key)) continue
     const unit = made([...set.members], set)
