@@ -1,6 +1,7 @@
 /** The rules of joins: what the end of a member means, when a join is ready, and when it cannot become so any more. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
+import type { JobKey } from '../contract/job-records.js'
 import type { StoredSet } from '../contract/joins.js'
 import type { Fate, NewSet, OnDead } from '../contract/new-join.js'
 import { compareBytes } from './byte-order.js'
@@ -17,6 +18,11 @@ export const tooLargeReason = 'join-results-too-large'
 /** The id of a member of this set. */
 export function memberId({ ids, isMany }: Pick<NewSet, 'ids' | 'isMany'>, number: number): string {
   return isMany ? `${ids}.${number}` : ids
+}
+
+/** Whether the job is the member of this number. */
+export function isAt(set: Pick<NewSet, 'queue' | 'ids' | 'isMany'>, number: number, { queue, id }: JobKey): boolean {
+  return set.queue === queue && memberId(set, number) === id
 }
 
 /**

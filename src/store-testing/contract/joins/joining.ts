@@ -381,6 +381,19 @@ export const joining = joinConcern('joins', [], {
     assert.deepEqual(await scene.ends(), ['0 completed "new"'])
   },
 
+  async 'a join of a later life does not hear a job with the id of its member in another queue'(scene) {
+    const one = { size: 1, isMany: false, ids: 'same' }
+    await scene.join({ sets: { one } })
+    await scene.records.delete('mail', { ids: ['join'] })
+    const set = newSet('join', 'one', { ...one, queue: 'mail' })
+    const later = [newJoin({ sets: { one: set } }), memberOf('join', set, 0)]
+    assert.deepEqual(await scene.joins.enqueue(callsOf('later', [['mail', later]])), { outcome: 'added' })
+    await scene.completes('"earlier"')
+    assert.equal(await scene.state(), 'waiting')
+    await scene.end(await scene.claimOne(), { kind: 'complete' })
+    assert.equal(await scene.state(), 'ready')
+  },
+
   async 'a member that is added to a later join of the same id has no place in it'(scene) {
     await scene.join({ sets: { all: { ids: 'new' } } })
     assert.deepEqual(await scene.addMembers(newSet('join', 'all', { ids: 'old' }), 0, 1), ['added'])

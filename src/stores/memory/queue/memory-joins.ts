@@ -9,6 +9,7 @@ import {
   byLateness,
   canWaitAgain,
   effectOf,
+  isAt,
   isComplete,
   lateError,
   lateReason,
@@ -106,14 +107,14 @@ export class MemoryJoins {
   }
 
   /** Whether one of the places of this member was taken before. */
-  hasMember({ id, memberOf = [] }: MemoryJob['spec']): boolean {
-    return memberOf.some((place) => place.number < (this.#setOf(place, id)?.set.added ?? 0))
+  hasMember(queue: string, { id, memberOf = [] }: MemoryJob['spec']): boolean {
+    return memberOf.some((place) => place.number < (this.#setOf(place, { queue, id })?.set.added ?? 0))
   }
 
   /** A job was added that is a member. */
-  add({ id, memberOf = [] }: MemoryJob['spec']): void {
+  add(queue: string, { id, memberOf = [] }: MemoryJob['spec']): void {
     for (const place of memberOf) {
-      const found = this.#setOf(place, id)
+      const found = this.#setOf(place, { queue, id })
       if (found !== undefined) found.set.added = Math.max(found.set.added, place.number + 1)
     }
   }
@@ -141,7 +142,7 @@ export class MemoryJoins {
     }
     const { id, memberOf = [] } = job.spec
     for (const place of memberOf) {
-      const found = this.#setOf(place, id)
+      const found = this.#setOf(place, { queue: job.queue, id })
       if (found === undefined || !isOpenToReports(found.join)) continue
       const { join, set } = found
       // One of an earlier join of this id, by the same id, which was not added to this one.
@@ -161,9 +162,9 @@ export class MemoryJoins {
   }
 
   /** A dead member was revived: it is outstanding again. */
-  revived({ spec: { id, memberOf = [] } }: MemoryJob): void {
+  revived({ queue, spec: { id, memberOf = [] } }: MemoryJob): void {
     for (const place of memberOf) {
-      const found = this.#setOf(place, id)
+      const found = this.#setOf(place, { queue, id })
       if (found === undefined || !isOpenToReports(found.join)) continue
       if (found.set.ends.get(place.number)?.fate !== 'dead') continue
       found.set.ends.delete(place.number)
@@ -241,14 +242,14 @@ export class MemoryJoins {
     return this.#joins.get(keyOf(queue, id))
   }
 
-  /** The members of an earlier join of this id have other ids, and no place in it. */
+  /** The members of an earlier join of this id have other ids or queues, and no place in it. */
   #setOf(
     { join: key, set: name, number }: MemberOf,
-    id: string,
+    member: JobKey,
   ): { readonly join: MemoryJoin; readonly set: MemorySet } | undefined {
     const join = this.#find(key)
     const set = join?.sets.find((one) => one.name === name)
-    return join === undefined || set === undefined || memberId(set, number) !== id ? undefined : { join, set }
+    return join === undefined || set === undefined || !isAt(set, number, member) ? undefined : { join, set }
   }
 }
 

@@ -234,7 +234,7 @@ export class MemoryQueue {
 
   /** Whether the number of this job in a set has been added. */
   hasMember(spec: NewJob): boolean {
-    return this.#joins.hasMember(spec)
+    return this.#joins.hasMember(this.settings.name, spec)
   }
 
   // Changes of state
@@ -258,7 +258,7 @@ export class MemoryQueue {
     job.updatedAt = now
     if (join === undefined) job.expiresAt = expiryOf(spec, now)
     this.insert(job)
-    this.#joins.add(spec)
+    this.#joins.add(this.settings.name, spec)
     if (join !== undefined) this.#joins.begin(this, job, now)
   }
 

@@ -32,7 +32,7 @@ export function memoryJoins(store: MemoryAdmin, joins: () => MemoryJoins): Joins
       if (answer.outcome !== 'added') return answer
       for (const call of calls) store.enqueue(call)
       // A member may have come before its join.
-      for (const { jobs } of calls) for (const job of jobs) joins().add(job)
+      for (const { queue, jobs } of calls) for (const job of jobs) joins().add(queue, job)
       return answer
     },
 

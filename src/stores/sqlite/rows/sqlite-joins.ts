@@ -3,6 +3,7 @@
  * commit. So each is a part of its transaction, and a join that many of them reach is read and written once.
  */
 
+import type { JobKey } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { Fate, MemberOf } from '../../contract/new-join.js'
 import { dead, type JobRow, noteBits, ready, running, waiting } from '../../rows/job-row.js'
@@ -10,10 +11,10 @@ import { type HeldSet, joinDueAt, type PlaceRow, placeRowsIn, placesIn, waitingF
 import { stepLimit } from '../../rules/bounds.js'
 import {
   effectOf,
+  isAt,
   isComplete,
   memberDeadError,
   memberDeadReason,
-  memberId,
   mostJoinBytes,
   tooLargeError,
   tooLargeReason,
@@ -43,11 +44,15 @@ const mostKept = 64
 /** Results of more bytes than this, or ends of more members than `stepLimit`, are deleted step by step. */
 const mostDropped = 1_048_576
 
-/** The end of a member, with its id and places as its row has them. */
-interface MemberReport extends ForJoins {
-  readonly id: string
+/** The end of a member, with its places as its row has them. */
+interface MemberReport extends ForJoins, JobKey {
   readonly places: readonly PlaceRow[]
   readonly fate: Fate
+}
+
+/** A member, with its places as its row has them. */
+interface PlacedRow extends JobKey {
+  readonly places: string
 }
 
 interface WorkingJoin extends HeldJoin {
@@ -85,7 +90,7 @@ export class SqliteJoins implements JoinNews {
     const { db } = host
     this.ends = new SqliteJoinEnds(db)
     this.#find = db.prepare(`SELECT rid FROM job WHERE qid = ? AND id = ? AND noted & ${noteBits.join}`)
-    this.#placesOf = db.prepare('SELECT id, places FROM job WHERE rid = ?')
+    this.#placesOf = db.prepare('SELECT queue.name AS queue, id, places FROM job JOIN queue USING (qid) WHERE rid = ?')
     // A join that waits for a signal has run.
     this.#stateOf = db.prepare(
       `SELECT iif(noted & ${noteBits.awaiting}, ${running}, state) AS state FROM job WHERE rid = ?`,
@@ -103,14 +108,14 @@ export class SqliteJoins implements JoinNews {
   }
 
   /** Whether one of the places of a new member was taken before. */
-  hasMember(id: string, places: readonly MemberOf[]): boolean {
-    return places.some((place) => place.number < (this.#setOf(place, id)?.set.added ?? 0))
+  hasMember(member: JobKey, places: readonly MemberOf[]): boolean {
+    return places.some((place) => place.number < (this.#setOf(place, member)?.set.added ?? 0))
   }
 
   /** A job was added that is a member. In a join that is gone it has no place. */
-  enter(id: string, places: readonly MemberOf[]): void {
+  enter(member: JobKey, places: readonly MemberOf[]): void {
     for (const place of places) {
-      const found = this.#setOf(place, id)
+      const found = this.#setOf(place, member)
       if (found === undefined) continue
       const { join, set } = found
       this.ends.enter(set, place.number)
@@ -121,8 +126,8 @@ export class SqliteJoins implements JoinNews {
   // What happens to their jobs
 
   ended(rid: number, fate: Fate, left: ForJoins = {}): void {
-    const { id, places } = this.#placesOf.get(rid) as { id: string; places: string }
-    this.report({ ...left, id, places: placeRowsIn(places), fate })
+    const { places, ...member } = this.#placesOf.get(rid) as PlacedRow
+    this.report({ ...left, ...member, places: placeRowsIn(places), fate })
   }
 
   /** Takes the end of a member, to be delivered before the commit. */
@@ -133,9 +138,9 @@ export class SqliteJoins implements JoinNews {
   revived(rid: number): void {
     this.deliver()
     this.#forgetStates()
-    const { id, places } = this.#placesOf.get(rid) as { id: string; places: string }
+    const { places, ...member } = this.#placesOf.get(rid) as PlacedRow
     for (const place of placesIn(places)) {
-      const found = this.#setOf(place, id)
+      const found = this.#setOf(place, member)
       if (found === undefined || !this.isOpen(found.join)) continue
       const { join, set } = found
       if (this.ends.takeBack(set, place.number)) join.isChanged = true
@@ -202,7 +207,7 @@ export class SqliteJoins implements JoinNews {
       const join = this.find(queue, id)
       const set = join?.sets.find((one) => one.name === name)
       if (join === undefined || set === undefined || !this.isOpen(join)) continue
-      if (memberId(set, number) !== report.id) continue
+      if (!isAt(set, number, report)) continue
       const row = completedRow(number, set.keepsResults, report)
       if (row === undefined) this.#keep(join, set, number, report, now)
       else this.#keepLater(join, set, row)
@@ -331,14 +336,14 @@ export class SqliteJoins implements JoinNews {
     return join
   }
 
-  /** The members of an earlier join of this id have other ids, and no place in it. */
+  /** The members of an earlier join of this id have other ids or queues, and no place in it. */
   #setOf(
     { join: key, set: name, number }: MemberOf,
-    id: string,
+    member: JobKey,
   ): { readonly join: WorkingJoin; readonly set: HeldSet } | undefined {
     const join = this.find(key.queue, key.id)
     const set = join?.sets.find((one) => one.name === name)
-    return join === undefined || set === undefined || memberId(set, number) !== id ? undefined : { join, set }
+    return join === undefined || set === undefined || !isAt(set, number, member) ? undefined : { join, set }
   }
 
   /** Once it will run, the ends of its members are what they are. */

@@ -160,7 +160,7 @@ export class SqliteCompletion {
     this.#transaction.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
     for (const [id, places] of JSON.parse(members ?? '[]') as [string, PlaceRow[]][])
-      this.#transaction.joins.report({ ...results?.get(id), id, places, fate: 'completed' })
+      this.#transaction.joins.report({ ...results?.get(id), queue: queue.name, id, places, fate: 'completed' })
     return true
   }
 

@@ -44,7 +44,7 @@ export class SqliteEnqueue {
   /** The number of the row of the last join or member that was inserted. */
   #joined = 0
   /** The members of the graph that is being added: their joins may come after them. */
-  #members: NewJob[] | undefined
+  #members: { queue: string; job: NewJob }[] | undefined
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
@@ -102,7 +102,7 @@ export class SqliteEnqueue {
       if (refused !== undefined) return refused
     }
     this.#refuseFull(queues, calls)
-    const members: NewJob[] = []
+    const members: { queue: string; job: NewJob }[] = []
     this.#members = members
     try {
       for (const [i, { callId, jobs }] of calls.entries())
@@ -110,7 +110,7 @@ export class SqliteEnqueue {
     } finally {
       this.#members = undefined
     }
-    for (const { id, memberOf } of members) joins.enter(id, memberOf!)
+    for (const { queue: of, job } of members) joins.enter({ queue: of, id: job.id }, job.memberOf!)
     return { outcome: 'added' }
   }
 
@@ -126,7 +126,11 @@ export class SqliteEnqueue {
     let refused: GraphAnswer | undefined
     for (const job of jobs) {
       const as = ids.has(job.id) ? 'waiting' : hasNewIds ? undefined : this.#takenAs(queue, job.id, now)
-      const answer = this.#isMemberAlready(job) ? 'duplicate' : as === undefined ? 'added' : answerToTaken(as, job)
+      const answer = this.#isMemberAlready(queue, job)
+        ? 'duplicate'
+        : as === undefined
+          ? 'added'
+          : answerToTaken(as, job)
       if (answer !== 'added' && answer !== 'replaced') refused ??= refusal(job, answer as 'duplicate')
       else if (as !== 'waiting') ids.add(job.id)
     }
@@ -198,7 +202,7 @@ export class SqliteEnqueue {
   #countNew(queue: QueueRow, jobs: readonly NewJob[], now: number): number {
     const added = new Set<string>()
     for (const job of jobs) {
-      if (added.has(job.id) || this.#isMemberAlready(job)) continue
+      if (added.has(job.id) || this.#isMemberAlready(queue, job)) continue
       const as = this.#takenAs(queue, job.id, now)
       if (as !== 'waiting' && isIn(as === undefined ? 'added' : answerToTaken(as, job))) added.add(job.id)
     }
@@ -243,7 +247,7 @@ export class SqliteEnqueue {
 
   /** The answer, and the ms until the job is due: 0 if it is ready, Infinity if nothing changed. */
   #enqueue(queue: QueueRow, job: NewJob, now: number): [answer: Enqueued, delayMs: number] {
-    if (this.#isMemberAlready(job)) return ['duplicate', Number.POSITIVE_INFINITY]
+    if (this.#isMemberAlready(queue, job)) return ['duplicate', Number.POSITIVE_INFINITY]
     const addedMs = this.#add(queue, job, now)
     if (addedMs !== undefined) return ['added', addedMs]
     const before = this.#transaction.jobs.find(queue, job.id)
@@ -301,15 +305,15 @@ export class SqliteEnqueue {
     return state === ready ? 0 : state === scheduled ? due - now : Number.POSITIVE_INFINITY
   }
 
-  #isMemberAlready({ id, memberOf }: NewJob): boolean {
-    return memberOf !== undefined && this.#transaction.joins.hasMember(id, memberOf)
+  #isMemberAlready({ name }: QueueRow, { id, memberOf }: NewJob): boolean {
+    return memberOf !== undefined && this.#transaction.joins.hasMember({ queue: name, id }, memberOf)
   }
 
   #enterJoins(queue: QueueRow, job: NewJob, now: number): void {
     if (job.memberOf !== undefined) {
       queue.membered = 1
-      if (this.#members === undefined) this.#transaction.joins.enter(job.id, job.memberOf)
-      else this.#members.push(job)
+      if (this.#members === undefined) this.#transaction.joins.enter({ queue: queue.name, id: job.id }, job.memberOf)
+      else this.#members.push({ queue: queue.name, job })
     }
     if (job.join !== undefined) this.#transaction.joins.begin(queue, this.#joined, job, now)
   }
