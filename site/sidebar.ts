@@ -61,6 +61,7 @@ export const sidebar: SidebarEntry[] = [
       { text: 'Mail after sign-up', link: '/guides/welcome-mail' },
       { text: 'Import a large file', link: '/guides/import-file' },
       { text: 'When all are done', link: '/guides/when-all-are-done' },
+      { text: 'An order that waits for a person', link: '/guides/order-approval' },
       { text: 'Webhooks', link: '/guides/webhooks' },
       { text: 'Fairness between tenants', link: '/guides/fair-tenants' },
       { text: 'A nightly report', link: '/guides/nightly-report' },

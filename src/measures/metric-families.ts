@@ -37,7 +37,7 @@ export const metricFamilies = {
   millrace_jobs: {
     type: 'gauge',
     labels: ['queue', 'state'],
-    help: 'Jobs of a queue by state: waiting (for other jobs), scheduled, ready, running, dead.',
+    help: 'Jobs of a queue by state: waiting (for other jobs or a signal), scheduled, ready, running, dead.',
   },
   millrace_queue_lag_seconds: {
     type: 'gauge',

@@ -137,7 +137,7 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
 
   /**
    * The waiting jobs of this task, in all queues: first the ready ones in the order in which they will run, then later
-   * ones, the soonest first, and last those that wait for other jobs.
+   * ones, the soonest first, and last those that wait for other jobs or a signal.
    */
   async enqueued<T extends AnyTask>(task: T): Promise<WaitingJob<T>[]> {
     const found: WaitingJob<T>[] = []

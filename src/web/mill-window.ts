@@ -64,7 +64,8 @@ export function shownJob(
 }
 
 function withoutPayloads(job: JobRecord): JobRecord & { readonly payloadsHidden: true } {
-  const { input: _input, meta: _meta, result: _result, checkpoint: _checkpoint, payloads, ...rest } = job
+  const { input: _input, meta: _meta, result: _result, checkpoint: _checkpoint, payloads, steps, ...rest } = job
   const scores = payloads?.map(({ input: _ofPayload, meta: _metaOfPayload, ...payload }) => payload)
-  return { ...rest, ...defined({ payloads: scores }), payloadsHidden: true }
+  const names = steps?.map(({ value: _ofStep, ...step }) => step)
+  return { ...rest, ...defined({ payloads: scores, steps: names }), payloadsHidden: true }
 }

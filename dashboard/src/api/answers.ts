@@ -39,7 +39,7 @@ export interface QueueCounts {
   readonly payloads: number
   readonly suspects: number
   readonly scheduled: number
-  /** Joins that wait for other jobs. */
+  /** Jobs that wait for other jobs, or for a signal. */
   readonly waiting: number
   readonly running: number
   readonly dead: number
@@ -282,8 +282,22 @@ export interface JobRow {
   readonly join?: JoinProgress
   /** The jobs that wait, or waited, for this one. */
   readonly joins?: readonly { readonly queue: string; readonly id: string; readonly set: string }[]
-  /** The window leaves out its input, meta, result and checkpoint. */
+  /** The signal that it waits for, and until when at the longest; since `updatedAt`. */
+  readonly awaits?: { readonly signal: string; readonly until?: Instant }
+  /** What its runs have reached, and the signals that it got, in their order. Listings leave it out. */
+  readonly steps?: readonly JobStep[]
+  /** The window leaves out its input, meta, result, checkpoint, and the values of its steps. */
   readonly payloadsHidden?: true
+}
+
+/** A step, a sleep or a signal of a job. */
+export interface JobStep {
+  readonly name: string
+  readonly kind: 'step' | 'sleep' | 'signal' | 'timeout'
+  readonly at: Instant
+  /** The end of a sleep. */
+  readonly until?: Instant
+  readonly value?: unknown
 }
 
 /** A process' report on a job of a queue. */

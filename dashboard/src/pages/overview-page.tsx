@@ -108,7 +108,7 @@ function OverviewTiles({ overview }: { readonly overview: Overview | undefined }
       />
       <Stat label="Scheduled" value={totals && countWords(totals.scheduled)} note="due later" />
       {totals !== undefined && totals.waiting > 0 && (
-        <Stat label="Waiting" value={countWords(totals.waiting)} note="for other jobs" />
+        <Stat label="Waiting" value={countWords(totals.waiting)} note="for jobs or signals" />
       )}
       <Stat
         label="Running"

@@ -69,7 +69,9 @@ export function standing(job: JobRecord): string {
     case 'scheduled':
       return `scheduled: attempt ${attempt}, due at ${runAt.toISOString()}`
     case 'waiting':
-      return 'waiting for other jobs'
+      return job.awaits === undefined
+        ? 'waiting for other jobs'
+        : `waiting for signal '${printable(job.awaits.signal)}'`
     case 'ready':
       return `ready: attempt ${attempt}`
     case 'running':

@@ -12,6 +12,7 @@ import type {
   JoinProgress,
   JoinSetProgress,
   PayloadRecord,
+  StepRecord,
 } from '../../core/job/job.js'
 import type { JobFailure } from '../../core/job/job-failures.js'
 import type { JobOrigin } from '../../core/job/job-origin.js'
@@ -42,6 +43,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
     trace,
     schedule,
     join,
+    steps,
     ...rest
   } = job
   const parent = parentOf(job)
@@ -57,11 +59,13 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
     ...(job.held && { held: heldWords(job.held) }),
     ...(job.joins && { joins: job.joins.map(joinWords).join('\n') }),
     ...(join?.waitsUntil && { waitsUntil: join.waitsUntil }),
+    ...(job.awaits && { awaits: awaitedWords(job.awaits) }),
   }
   return [
     ...fieldLines(fields, remarks, terminal),
     ...(failures && failures.length > 1 ? ['', ...failureLines(failures, terminal)] : []),
     ...(join === undefined ? [] : ['', ...memberLines(join, terminal)]),
+    ...(steps === undefined ? [] : ['', ...stepLines(steps, terminal)]),
     ...(payloads === undefined ? [] : ['', ...payloadLines(payloads, job, terminal)]),
     ...(log === undefined || log === '' ? [] : ['', ...endOf(log, all, terminal)]),
   ]
@@ -69,6 +73,10 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
 
 function heldWords({ until }: JobHold): string {
   return until === undefined ? 'its group is paused' : `until ${until.toISOString()}`
+}
+
+function awaitedWords({ signal, until }: NonNullable<JobRecord['awaits']>): string {
+  return `signal '${printable(signal)}'${until === undefined ? '' : ` until ${until.toISOString()}`}`
 }
 
 /** A job that waits for this one. */
@@ -104,6 +112,24 @@ function memberLines({ sets }: JoinProgress, { colors, columns }: Terminal): str
   ]
 }
 
+/** What the runs of a job have reached, and the signals that it got. */
+function stepLines(steps: readonly StepRecord[], { colors, columns }: Terminal): string[] {
+  const now = Date.now()
+  const shown: Column<StepRecord>[] = [
+    { title: 'name', most: longestMeta, cell: ({ name }) => printable(name) },
+    { title: 'kind', cell: ({ kind }) => (kind === 'timeout' ? 'no signal came' : kind) },
+    { title: 'stored', cell: ({ at }) => fromNow(at, now) },
+    {
+      title: 'result or data',
+      most: longestValue,
+      cell: ({ value, until }) =>
+        until !== undefined ? `until ${until.toISOString()}` : value === undefined ? '-' : jsonText(value),
+    },
+  ]
+  const lines = table(shown, steps, { width: columns - 2, paintTitle: colors.dim })
+  return [colors.bold(`steps and signals: ${count(steps.length)}`), ...lines.map((line) => `  ${line}`)]
+}
+
 /** The fields of a record, each with its value and a remark after it. */
 export function fieldLines(record: object, remarks: Readonly<Record<string, string>>, { colors }: Terminal): string[] {
   const fields = Object.entries(record)
@@ -118,7 +144,7 @@ export function fieldLines(record: object, remarks: Readonly<Record<string, stri
 
 /** Remarks on the instants of a job: how long it waits, waited and ran. */
 function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord, string>> {
-  const { state, reason, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt } = job
+  const { state, reason, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt, awaits } = job
   const isRunning = state === 'running'
   // A start before the due time is from an earlier attempt.
   const begun = startedAt !== undefined && startedAt >= runAt ? startedAt : undefined
@@ -129,7 +155,13 @@ function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord,
     createdAt: fromNow(createdAt, now),
     ...(isRunning && { updatedAt: fromNow(updatedAt, now) }),
     ...(state === 'scheduled' && { runAt: `${attempt > 1 ? `attempt ${attempt} is due ` : ''}${fromNow(runAt, now)}` }),
-    ...(state === 'waiting' && { state: `for other jobs, for ${span(createdAt, now)}` }),
+    ...(state === 'waiting' && {
+      state:
+        awaits === undefined
+          ? `for other jobs, for ${span(createdAt, now)}`
+          : `for a signal, for ${span(updatedAt, now)}`,
+    }),
+    ...(state === 'waiting' && awaits?.until && { awaits: fromNow(awaits.until, now) }),
     ...(state === 'ready' && { runAt: `waits for ${span(runAt, now)}` }),
     ...(expiresAt && {
       expiresAt:

@@ -22,9 +22,10 @@ import { type Duration, durationMs } from '../../core/values/duration.js'
 import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
 import type { JobSelection, Morgue, Page, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
+import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { waitingIn } from '../../stores/rules/queue-counts.js'
-import { holdsOn, joinOn, recordOf } from '../jobs/job-record.js'
+import { holdsOn, recordOf, wholeRecord } from '../jobs/job-record.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
 
 import { revivedMembers } from './join-revive.js'
@@ -112,7 +113,7 @@ export class QueueAdmin {
     this.#total = loop ?? total
     this.#patientTotal = loop ?? patientTotal
     refuseMore('jobs.', this.jobs, {
-      promised: { list: 1, get: 1, cancel: 2, delete: 1, runNow: 1, bury: 1, fail: 3, setFields: 2 },
+      promised: { list: 1, get: 1, cancel: 2, delete: 1, runNow: 1, bury: 1, fail: 3, forgetStep: 2, setFields: 2 },
     })
     refuseMore('morgue.', this.morgue, { promised: { get: 1, list: 1, revive: 2, delete: 1 } })
   }
@@ -311,6 +312,16 @@ export class QueueAdmin {
       const error = storedError(reason, job?.error, failed)
       return (await records.fail(this.name, asked, { delayMs, reason: error, last })) === 'ok'
     },
+    /**
+     * Forgets a step or a sleep of a job that has not completed, so its next run makes it again. A run that is under way
+     * has read it already. False: the job has none of this name. Throws `UnsupportedByStoreError`.
+     */
+    forgetStep: async (id: string, name: string): Promise<boolean> => {
+      if (typeof name !== 'string')
+        throw new InvalidArgumentError(`the name of a step must be a text; got ${describe(name)}.`)
+      const asked = await this.#idOf(id)
+      return stepsOf(await this.#connect()).forget({ queue: this.name, id: asked }, name)
+    },
     /** Like `fields.set()` of a handle to the job: false if nothing is kept of it. */
     setFields: async (id: string | number, fields: FieldChanges): Promise<boolean> => {
       checkFields(fields)
@@ -396,9 +407,7 @@ export class QueueAdmin {
 
   async #record(job: StoredJob | undefined): Promise<JobRecord | undefined> {
     if (job === undefined) return undefined
-    const store = await this.#look()
-    const heldBy = await holdsOn(store, this.name, [job], this.#clock.now())
-    return recordOf(job, this.#packing, heldBy(job), await joinOn(store, job))
+    return wholeRecord(await this.#look(), job, this.#packing, this.#clock.now())
   }
 
   async #recordsOf(jobs: readonly StoredJob[]): Promise<JobRecord[]> {

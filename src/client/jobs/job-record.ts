@@ -1,30 +1,51 @@
 /** The job record for users, made from the store's record. */
 
 import { CodecError, ResultNotKeptError } from '../../core/errors.js'
-import type { JobHold, JobMeta, JobRecord, JoinProgress, PayloadRecord } from '../../core/job/job.js'
+import type { JobHold, JobMeta, JobRecord, JoinProgress, PayloadRecord, StepRecord } from '../../core/job/job.js'
 import { failuresIn, ownError } from '../../core/job/job-failures.js'
 import { type JobOrigin, originIn, ownMeta } from '../../core/job/job-origin.js'
 import { readCheckpoint } from '../../core/job/marked-checkpoint.js'
 import { messageOf } from '../../core/messages/describe.js'
 import { type Packing, whyUnkept } from '../../core/packing/packing.js'
-import type { JobPart, Owner } from '../../core/packing/seal.js'
+import { type JobPart, type Owner, stepOwner } from '../../core/packing/seal.js'
 import type { Payload } from '../../core/values/codec.js'
 import { defined } from '../../core/values/defined.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { StoredJoin } from '../../stores/contract/joins.js'
 import type { ScoredPayload } from '../../stores/contract/new-job.js'
+import type { StoredStep } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { doneIn, memberId } from '../../stores/rules/join-rules.js'
 
 /** The most payloads for which a decoding error is reported: the reasons are mostly the same. */
 const mostProblems = 3
 
-/** The record. Fields that cannot be decoded are left out; `error` then says why. `held`: what holds it. `join`: what it waits for. */
-export function recordOf(job: StoredJob, packing: Packing, held?: JobHold, join?: StoredJoin): JobRecord {
+/** The record of one job, with what holds it, the jobs that it waits for, and what its runs have reached. */
+export async function wholeRecord(store: Store, job: StoredJob, packing: Packing, now: number): Promise<JobRecord> {
+  const place = { queue: job.queue, id: job.id }
+  const [heldBy, join, list] = await Promise.all([
+    holdsOn(store, job.queue, [job], now),
+    job.isJoin ? store.joins?.look(place) : undefined,
+    job.hasSteps ? store.steps?.read(place) : undefined,
+  ])
+  return recordOf(job, packing, heldBy(job), join, list?.steps)
+}
+
+/**
+ * The record. Fields that cannot be decoded are left out; `error` then says why. `held`: what holds it. `join`: what it
+ * waits for. `steps`: what its runs have reached.
+ */
+export function recordOf(
+  job: StoredJob,
+  packing: Packing,
+  held?: JobHold,
+  join?: StoredJoin,
+  steps: readonly StoredStep[] = [],
+): JobRecord {
   const problems: string[] = []
-  const unpacked = (what: string, part: JobPart, payload: Payload | undefined, codec?: string): unknown => {
+  const unpacked = (what: string, part: JobPart, payload?: Payload, codec?: string, owner: Owner = job): unknown => {
     if (payload === undefined || payload.length === 0) return undefined
-    const found = unpackedBy(packing, payload, codec, part, job)
+    const found = unpackedBy(packing, payload, codec, part, owner)
     if ('problem' in found) problems.push(`${what} ${found.problem}`)
     return 'value' in found ? found.value : undefined
   }
@@ -35,6 +56,11 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold, join?
   const result = unkept === undefined ? unpacked('result', 'result', job.result?.payload, job.result?.codec) : undefined
   const noted = unpacked('checkpoint', 'checkpoint', job.checkpoint?.payload, job.checkpoint?.codec)
   const payloads = job.payloads && payloadRecords(job.payloads, job, packing, problems)
+  const reached = steps.map(({ name, kind, at, until, payload, codec }): StepRecord => {
+    const part = kind === 'signal' ? 'signal' : 'step'
+    const value = unpacked(`${part} '${name}'`, part, payload, codec, stepOwner(job, name))
+    return { ...{ name, kind, at: new Date(at) }, ...defined({ until: dateOf(until), value }) }
+  })
   const error = [job.error && ownError(job.error), ...problems].filter((text) => text !== undefined).join('\n')
   return defined({
     id: job.id,
@@ -72,6 +98,8 @@ export function recordOf(job: StoredJob, packing: Packing, held?: JobHold, join?
     reason: job.reason,
     join: join && progressOf(join),
     joins: job.memberOf?.map(({ join: { queue, id }, set }) => ({ queue, id, set })),
+    awaits: job.awaits && { signal: job.awaits.signal, ...defined({ until: dateOf(job.awaits.until) }) },
+    steps: reached.length === 0 ? undefined : reached,
   })
 }
 
@@ -84,11 +112,6 @@ function progressOf({ sets, waitsUntil }: StoredJoin): JoinProgress {
     }),
     ...defined({ waitsUntil: dateOf(waitsUntil) }),
   }
-}
-
-/** What this job waits for; undefined if it is no join, or has ended. */
-export async function joinOn({ joins }: Store, job: StoredJob): Promise<StoredJoin | undefined> {
-  return job.isJoin ? joins?.look({ queue: job.queue, id: job.id }) : undefined
 }
 
 /** Reasons of which the failure is counted: the attempt that the store names would have been the next one. */

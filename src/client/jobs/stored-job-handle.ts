@@ -4,7 +4,6 @@ import {
   InvalidArgumentError,
   JobCancelledError,
   JobDeadError,
-  PayloadTooLargeError,
   ResultNotKeptError,
   ResultTimeoutError,
 } from '../../core/errors.js'
@@ -13,22 +12,19 @@ import { ownError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job/job-fields.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
-import { stepOwner } from '../../core/packing/seal.js'
 import type { Clock } from '../../core/platform/clock.js'
 import { keepsEnds } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
-import { validated } from '../../core/task/schema.js'
 import type { AnySignal } from '../../core/task/signal.js'
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
-import { payloadBytes } from '../../core/values/codec.js'
 import { type Duration, durationMs, exactDuration } from '../../core/values/duration.js'
 import { resultDropped, type StoredJob } from '../../stores/contract/job-records.js'
 import type { SignalAnswer } from '../../stores/contract/steps.js'
-import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../store-facets.js'
-import { holdsOn, joinOn, recordOf, resultIn } from './job-record.js'
+import { resultIn, wholeRecord } from './job-record.js'
 import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
+import { sentSignal } from './sent-signal.js'
 
 /** @internal */
 export interface HandleParts {
@@ -105,9 +101,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     const job = await this.#find()
     if (job === undefined) return undefined
     const { connect, packing, now } = this.#parts
-    const store = await connect()
-    const heldBy = await holdsOn(store, job.queue, [job], now())
-    return recordOf(job, packing, heldBy(job), await joinOn(store, job)) as JobRecord<Input, Result>
+    return (await wholeRecord(await connect(), job, packing, now())) as JobRecord<Input, Result>
   }
 
   async status(): Promise<JobState | undefined> {
@@ -172,23 +166,9 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     return changed > 0
   }
 
-  /**
-   * Sends a signal to the job. Its data is stored as it was given: the handler's side makes of it what the schema makes.
-   * Throws `InvalidJobError` for data that the schema refuses, `PayloadTooLargeError`, `CodecError`, and
-   * `UnsupportedByStoreError`.
-   * @internal
-   */
-  async send({ name, data: schema }: AnySignal, data: unknown): Promise<SignalAnswer> {
-    if (schema !== undefined) await validated(schema, data, `the data of signal '${name}'`)
-    const steps = stepsOf(await this.#parts.connect())
-    const job = await this.#find()
-    if (job === undefined) return 'gone'
-    const { packing, maxPayloadBytes } = this.#parts
-    if (data === undefined) return steps.signal(job, { name })
-    const content = packing.pack(data, 'signal', stepOwner(job, name))
-    const bytes = payloadBytes(content.payload)
-    if (bytes > maxPayloadBytes) throw new PayloadTooLargeError(`the data of signal '${name}'`, bytes, maxPayloadBytes)
-    return steps.signal(job, { name, ...content })
+  /** Sends a signal to the job, as `sentSignal` says. */
+  send(signal: AnySignal, data: unknown): Promise<SignalAnswer> {
+    return sentSignal(this.#parts, signal, data, () => this.#find())
   }
 
   async #setFields(fields: FieldChanges): Promise<boolean> {

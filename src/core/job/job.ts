@@ -84,6 +84,23 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly join?: JoinProgress
   /** The jobs that wait, or waited, for this one. */
   readonly joins?: readonly JoinPlace[]
+  /** The signal that it waits for, and until when at the longest; since `updatedAt`. */
+  readonly awaits?: { readonly signal: string; readonly until?: Date }
+  /** What its runs have reached, and the signals that it got, in their order. Listings leave it out. */
+  readonly steps?: readonly StepRecord[]
+}
+
+/** A step, a sleep or a signal of a job. */
+export interface StepRecord {
+  readonly name: string
+  /** `'timeout'`: a wait for the signal of this name was over in vain. */
+  readonly kind: 'step' | 'sleep' | 'signal' | 'timeout'
+  /** When it was stored. */
+  readonly at: Date
+  /** The end of a sleep. */
+  readonly until?: Date
+  /** The result of a step, or the data of a signal. Absent also if it cannot be decoded; the job's `error` then says why. */
+  readonly value?: unknown
 }
 
 /** The members of a set by how they have ended; deleted ones were cancelled. */

@@ -10,6 +10,7 @@ import type { BatchContext, JobContext, JoinContext } from './contexts.js'
 import { type JoinSets, joinsOption, type MemberSet } from './join-sets.js'
 import type { OutcomeValue } from './outcome.js'
 import type { Schema } from './schema.js'
+import { type AnySignal, isSignal } from './signal.js'
 import {
   boundlessTime,
   checkedTask,
@@ -92,6 +93,11 @@ export interface TaskOptions<Name extends string, Input, Output, Return, QueueNa
    * reported and changes nothing.
    */
   readonly onExhausted?: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
+  /**
+   * The signals that an operator may send to its jobs, by the command line, the dashboard or over HTTP: their data is
+   * checked by the schema of the signal. Code sends any signal, named here or not. Default: none.
+   */
+  readonly signals?: readonly AnySignal[] | undefined
   /** Former names, under which jobs may still be stored. */
   readonly aliases?: readonly string[] | undefined
 }
@@ -121,6 +127,8 @@ export interface Task<
   readonly idempotencyMs: number | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
+  /** The signals that an operator may send to its jobs. */
+  readonly signals: readonly AnySignal[]
   /** The handler; undefined if only producers know this task. */
   readonly run: Handler<Output, unknown> | undefined
   /**
@@ -168,7 +176,10 @@ type EachOf<Returned> = Returned extends readonly (infer Each)[] ? Each : Return
 
 /** Options of a task whose handler is given several jobs at once. */
 export interface BatchTaskOptions<Name extends string, Input, Output, Return, QueueName extends string = string>
-  extends Omit<TaskOptions<Name, Input, Output, never, QueueName>, 'run' | 'timeLimit' | keyof IsolationOptions> {
+  extends Omit<
+    TaskOptions<Name, Input, Output, never, QueueName>,
+    'run' | 'timeLimit' | 'signals' | keyof IsolationOptions
+  > {
   /** Its handler gets up to `size` jobs at once, and takes one slot. Not together with `isolate`. */
   readonly batch: BatchOptions
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
@@ -245,7 +256,15 @@ export interface JoinTask<
 > extends TaskHeader<Name, Input, Output, Result, QueueName>,
     Pick<
       Task<Name, Input, Output>,
-      'kind' | 'batch' | 'isolation' | 'group' | 'expiresInMs' | 'idempotencyMs' | 'shouldRun' | 'onExhausted'
+      | 'kind'
+      | 'batch'
+      | 'isolation'
+      | 'group'
+      | 'expiresInMs'
+      | 'idempotencyMs'
+      | 'shouldRun'
+      | 'onExhausted'
+      | 'signals'
     > {
   /** Its sets by their names. */
   readonly joins: ReadonlyMap<string, MemberSet>
@@ -352,6 +371,7 @@ const optionsSchema = exactly({
   idempotency: v.optional(duration()),
   shouldRun: v.optional(callable<(input: unknown, job: RunningJob) => boolean | Promise<boolean>>()),
   onExhausted: v.optional(callable<(exhausted: ExhaustedJob<unknown>) => void | Promise<void>>()),
+  signals: v.optional(v.array(v.custom<AnySignal>(isSignal, 'must be a signal of `defineSignal()`')), []),
 })
 
 /**
@@ -436,14 +456,19 @@ export function defineTask(options: object): AnyPlainTask {
       path: 'joins',
       message: 'cannot be together with batch, whose jobs run together: leave one of them out',
     })
+  if (given.batch !== undefined && given.signals.length > 0)
+    mistakes.push({ path: 'signals', message: 'cannot be together with batch, whose jobs wait for no signals' })
+  const twice = given.signals.find(({ name }, i) => given.signals.findIndex((one) => one.name === name) < i)
+  if (twice !== undefined)
+    mistakes.push({ path: 'signals', message: `has two of the name '${twice.name}': a job gets each name once` })
   refuseTask(what, given.name, mistakes)
   const { name, queue = 'default', input, run, retry, timeLimit, slowAfter, aliases } = given
-  const { group, shouldRun, onExhausted, batch, joins, expiresIn, idempotency } = given
+  const { group, shouldRun, onExhausted, batch, joins, expiresIn, idempotency, signals } = given
   const isolation = isolationOf(given, timeLimit)
   const { max = isolation === undefined ? 4 : 0, backoff = exponential(), when } = retry
   const definition = {
     kind: 'plain',
-    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation, batch, joins },
+    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation, batch, joins, signals },
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,
     expiresInMs: expiresIn,

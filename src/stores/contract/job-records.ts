@@ -71,6 +71,8 @@ export interface StoredJob extends JobProcess {
   readonly isJoin?: true
   /** The signal that it waits for, and until when at the longest; since `updatedAt`. */
   readonly awaits?: { readonly signal: string; readonly until?: number }
+  /** `Steps.read` may have something of it. */
+  readonly hasSteps?: true
 }
 
 /**

@@ -18,9 +18,9 @@ import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import { defined } from '../../core/values/defined.js'
 import { digestId } from '../../core/values/ids.js'
-import { anyRecord, exactly } from '../../core/values/option-check.js'
+import { anyRecord, exactly, whole } from '../../core/values/option-check.js'
 import type { Mill } from '../../mill/mill.js'
-import { namedTask } from '../../mill/named-task.js'
+import { namedTask, sendNamedSignal, signalsOf } from '../../mill/named-task.js'
 import type { JobKey, StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { WebRefusal } from '../failure.js'
@@ -175,7 +175,11 @@ export const jobEndpoints = [
       const shown = window.shown(job)
       const retry = retryOutlook(window.mill, job)
       const leaseMs = window.mill.queues.get(queue)?.leaseMs
-      return { ...shown, ...(await familyOf(window, { queue, id }, shown.parent)), ...defined({ retry, leaseMs }) }
+      const signals = signalsOf(window.mill, job.task).map(({ name }) => name)
+      return {
+        ...{ ...shown, ...(await familyOf(window, { queue, id }, shown.parent)) },
+        ...defined({ retry, leaseMs, signals: signals.length === 0 ? undefined : signals }),
+      }
     },
   }),
   endpoint({
@@ -220,6 +224,29 @@ export const jobEndpoints = [
       checkFields(call.body)
       return changeOne(call, (admin, id) => admin.jobs.setFields(id, call.body))
     },
+  }),
+  // The audit has the name of the signal, and no data.
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs/:id/signal',
+    summary: 'Send a job one of the `signals` of its task, whose schema checks the data',
+    action: 'job.signal',
+    body: exactly({ signal: taskName, data: v.exactOptional(v.unknown()) }),
+    answer: exactly({ answer: v.picklist(['delivered', 'kept', 'duplicate', 'full', 'gone']), changed: whole(0) }),
+    run: async ({ window, params: { queue = '', id = '' }, body: { signal, data } }) => {
+      await window.known(queue)
+      const answer = await sendNamedSignal(window.mill, { queue, id }, signal, data)
+      return { answer, changed: Number(answer === 'delivered' || answer === 'kept') }
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs/:id/forget-step',
+    summary: 'Forget a stored step or sleep of a job: its next run makes it again',
+    action: 'job.forget-step',
+    body: exactly({ step: taskName }),
+    answer: changed,
+    run: (call) => changeOne(call, (admin, id) => admin.jobs.forgetStep(id, call.body.step)),
   }),
   endpoint({
     method: 'DELETE',

@@ -36,7 +36,7 @@ const leaves = (command: Command): readonly Command[] =>
 async function outcomeOf([noun, verb]: readonly [string, string], words: readonly string[]): Promise<object> {
   const { cwd } = await waiting('default/a', 'slow/b')
   if (noun === 'morgue') await runJson('jobs bury slow --all', { cwd })
-  const more = verb === 'fields' ? ['node=eu-3'] : []
+  const more = { fields: ['node=eu-3'], signal: ['approved'], 'forget-step': ['charge'] }[verb] ?? []
   const { code, stdout, stderr } = await run([noun, verb, ...words, ...more, '--json'], { cwd })
   const shown = stdout.replaceAll(/"(\w+At)":"[^"]+"/g, '"$1":0')
   const left = await runJson<{ queues: { jobs: { id: string; state: string }[] }[] }>('jobs list', { cwd })
@@ -60,7 +60,9 @@ describe('a command that takes a job', () => {
     async (...path) => {
       const named = await outcomeOf(path, ['slow', 'b'])
 
-      expect(named).toMatchObject({ shown: expect.stringMatching(path[1] === 'fail' ? /^$/ : /slow/) })
+      expect(named).toMatchObject({
+        shown: expect.stringMatching(['fail', 'signal', 'forget-step'].includes(path[1]) ? /^$/ : /slow/),
+      })
       expect(await outcomeOf(path, ['slow/b'])).toEqual(named)
       expect(await outcomeOf(path, ['b'])).toEqual(named)
     },

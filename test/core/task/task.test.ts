@@ -4,12 +4,15 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { nameClashes, Registry } from '#src/core/registry.js'
 import { isTask } from '#src/core/task/any-task.js'
+import { defineSignal } from '#src/core/task/signal.js'
 import { defineTask } from '#src/core/task/task.js'
 import type { Duration } from '#src/core/values/duration.js'
 import { issuesOf } from '../../issues-of.js'
 
 /** The issues of a definition that is refused, as `path: message`. */
 const mistakes = (options: unknown) => issuesOf(() => defineTask(options as { name: string }))
+
+const signal = defineSignal({ name: 'approved' })
 
 describe('a task with a name alone', () => {
   it('has the documented defaults', () => {
@@ -98,6 +101,12 @@ describe('a wrong definition', () => {
     [{ name, group: 'host' }, 'group: must be a function; got "host"'],
     [{ name, shouldRun: 1n }, 'shouldRun: must be a function; got 1n'],
     [{ name, onExhausted: Symbol('s') }, 'onExhausted: must be a function; got Symbol(s)'],
+    [{ name, signals: ['approved'] }, 'signals.0: must be a signal of `defineSignal()`; got "approved"'],
+    [{ name, signals: [signal, signal] }, "signals: has two of the name 'approved': a job gets each name once"],
+    [
+      { name, signals: [signal], batch: { size: 2 } },
+      'signals: cannot be together with batch, whose jobs wait for no signals',
+    ],
     [{ name, batch: {} }, 'batch.size: is missing'],
     [{ name, batch: { size: 0 } }, 'batch.size: must be a whole number from 1 to 1000; got 0'],
     [{ name, batch: { size: 2, wait: '2m' } }, 'batch.wait: must be at most 1m; got "2m"'],
@@ -109,7 +118,7 @@ describe('a wrong definition', () => {
     [{ name, aliases: ['old', ''] }, `aliases.1: ${nameForm}; got ""`],
     [
       { name, timelimit: '5m' },
-      'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, batch, joins, run, retry, group, expiresIn, idempotency, shouldRun, onExhausted. Probably `timeLimit` is meant',
+      'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, batch, joins, run, retry, group, expiresIn, idempotency, shouldRun, onExhausted, signals. Probably `timeLimit` is meant',
     ],
     [undefined, '(options): must be an object; got undefined'],
     [null, '(options): must be an object; got null'],

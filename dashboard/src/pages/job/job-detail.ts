@@ -19,6 +19,8 @@ export interface JobDetail extends JobRow {
   /** Absent if the mill of this window does not declare its task. */
   readonly retry?: { readonly max: number; readonly delays: readonly RetryDelay[] }
   readonly leaseMs?: number
+  /** The signals that may be sent to it here. Absent: none. */
+  readonly signals?: readonly string[]
   /** Its latest failed attempts, oldest first. */
   readonly failures?: readonly { readonly attempt: number; readonly at: Instant; readonly error: string }[]
 }

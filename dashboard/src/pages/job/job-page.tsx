@@ -28,6 +28,8 @@ import { JoinPanel } from './join-panel.js'
 import { useLiveJob } from './live-job.js'
 import { LogPanel } from './log-panel.js'
 import { PayloadPanel } from './payload-panel.js'
+import { SignalPanel } from './signal-panel.js'
+import { StepPanel } from './step-panel.js'
 
 /** `id`: as in the path; an id that does not fit there is in the query. */
 export function JobPage({ queue, id }: { readonly queue: string; readonly id: string }) {
@@ -108,10 +110,12 @@ function KnownJob({ job, name, log, isGone, done }: KnownProps) {
           {job.progress !== undefined && <ProgressBar progress={job.progress} isLive={isLive} />}
           <AttemptPanel job={job} />
           <PayloadPanel job={job} />
+          <StepPanel job={job} name={name} isGone={isGone} done={done} />
           <LogPanel text={log} isLive={isLive} id={job.id} />
         </div>
         <div class="grid min-w-0 content-start gap-4">
           <JoinPanel job={job} />
+          <SignalPanel job={job} name={name} isGone={isGone} done={done} />
           <FactList job={job} />
           <RelativesPanel job={job} />
           <FieldEditor job={job} name={name} isGone={isGone} onChange={done} />

@@ -64,7 +64,7 @@ const startWords: Readonly<Partial<Record<JobState, string>>> = {
   waiting: 'when the jobs that it waits for have ended',
 }
 
-function startSteps({ state, startedAt, attempt }: JobDetail): readonly TimelineStep[] {
+function startSteps({ state, startedAt, attempt, awaits }: JobDetail): readonly TimelineStep[] {
   if (startedAt !== undefined) {
     const note = state === 'dead' ? 'for the last time' : `attempt ${attempt}`
     return [{ name: 'Started', at: startedAt, note, isReached: true, tone: 'accent' }]
@@ -76,7 +76,8 @@ function startSteps({ state, startedAt, attempt }: JobDetail): readonly Timeline
     : [
         {
           name: 'Start',
-          note: startWords[state] ?? 'when it is due',
+          note:
+            awaits === undefined ? (startWords[state] ?? 'when it is due') : `when signal '${awaits.signal}' has come`,
           isReached: false,
           tone: 'plain',
         },

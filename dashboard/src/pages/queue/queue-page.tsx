@@ -119,7 +119,7 @@ function QueueTiles({ name, queue }: TilesProps) {
       <Stat label="Ready" value={count('ready')} href={jobs('ready')} note={queue && readyNote(queue)} />
       <Stat label="Scheduled" value={count('scheduled')} href={jobs('scheduled')} note="due later" />
       {queue !== undefined && queue.waiting > 0 && (
-        <Stat label="Waiting" value={count('waiting')} href={jobs('waiting')} note="for other jobs" />
+        <Stat label="Waiting" value={count('waiting')} href={jobs('waiting')} note="for jobs or signals" />
       )}
       <Stat label="Running" value={count('running')} href={jobs('running')} note={queue && boundNote(queue)} />
       <Stat

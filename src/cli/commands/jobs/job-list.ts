@@ -107,12 +107,13 @@ function payloadsOf({ payloadCount = 0, pendingCount = 0 }: JobRecord): string {
 }
 
 /** The moment that matters in its state. */
-function momentOf({ state, createdAt, runAt, startedAt, finishedAt, updatedAt }: JobRecord, now: number): string {
+function momentOf(job: JobRecord, now: number): string {
+  const { state, createdAt, runAt, startedAt, finishedAt, updatedAt, awaits } = job
   switch (state) {
     case 'scheduled':
       return `due ${fromNow(runAt, now)}`
     case 'waiting':
-      return `waits ${formatDuration(Math.max(0, now - createdAt.getTime()))}`
+      return `waits ${formatDuration(Math.max(0, now - (awaits === undefined ? createdAt : updatedAt).getTime()))}`
     case 'ready':
       return `waits ${formatDuration(Math.max(0, now - runAt.getTime()))}`
     case 'running':
@@ -137,12 +138,12 @@ function errorLine(error: string | undefined): string | undefined {
 }
 
 /** The note for people: the progress, the reason of death, the error, and the fields. */
-function noteOf({ state, reason, error, progress, suspect, crashes, fields = {} }: JobRecord): string {
+function noteOf({ state, reason, error, progress, suspect, crashes, awaits, fields = {} }: JobRecord): string {
   const percent = progress === undefined ? undefined : `${Math.round(progress.fraction * 100)}%`
   const parts = state === 'running' ? [percent, progress?.note] : [reason, errorLine(error)]
   const suspicion = suspect ? `suspect${crashes > 0 ? ` (${counted(crashes, 'crash', 'crashes')})` : ''}` : undefined
   const marks = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
-  return [suspicion, ...parts, ...marks]
+  return [awaits && `for signal '${awaits.signal}'`, suspicion, ...parts, ...marks]
     .filter((part) => part !== undefined)
     .map(printable)
     .join(' · ')

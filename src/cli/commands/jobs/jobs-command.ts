@@ -7,11 +7,12 @@ import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import { hasCode, JobCancelledError, JobDeadError } from '../../../core/errors.js'
 import { type JobRecord, type JobState, jobStates, stateHint } from '../../../core/job/job.js'
 import type { FieldChanges } from '../../../core/job/job-fields.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import { isNameOf } from '../../../core/task/any-task.js'
 import { defined } from '../../../core/values/defined.js'
 import { exactJson } from '../../../core/values/json.js'
 import type { Mill } from '../../../mill/mill.js'
-import { namedTask } from '../../../mill/named-task.js'
+import { namedTask, sendNamedSignal } from '../../../mill/named-task.js'
 import { durationFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { printable } from '../../printable.js'
@@ -59,6 +60,8 @@ export function addJobs(program: Command): void {
   for (const action of actions) addJobAction(jobs, action)
   addFail(jobs)
   addFields(jobs)
+  addSignal(jobs)
+  addForgetStep(jobs)
 }
 
 /** Prints all waiting jobs, as lines that can be enqueued elsewhere. Exits with 1 if some cannot be written. */
@@ -333,4 +336,83 @@ function valueIn(text: string): FieldChanges[string] {
   } catch {
     return text
   }
+}
+
+/** How a signal that a job takes is told. */
+const takenSignals = {
+  delivered: 'was delivered: the job waited for it, and is ready',
+  kept: 'is kept: the job finds it when it waits for it',
+  duplicate: 'was there already: the first stays',
+} as const
+const refusedSignals = {
+  full: 'was not taken: the job keeps 64 signals, or 4 MiB of their data, and does not wait for this one',
+  gone: 'was not taken: the job has ended, never existed, or its wait for this signal is over',
+} as const
+
+function addSignal(jobs: Command): void {
+  const command = jobCommand(
+    jobs,
+    'signal',
+    '<id> <signal> [data]',
+    'Send a signal to a job, whose handler waits for it by ctx.waitFor()',
+  ).addHelpText(
+    'after',
+    `
+  The signal is one of \`signals\` of the job's task, whose schema checks the data: JSON, or nothing.
+
+Examples:
+  $ millrace jobs signal orders order-4711 approved '{"yes":true}'
+  $ millrace jobs signal order-4711 shipped`,
+  )
+  withJson(command, 'print {"queue","id","signal","answer"}').action((words: [string, ...string[]], flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const { queue, id, rest } = await jobNamed(mill, 'jobs', words)
+      const [signal, text, more] = rest
+      if (signal === undefined) throw new UsageError('the name of the signal is missing; it comes behind the id.')
+      if (more !== undefined) throw new UsageError(`'${more}' is too much: the data is one word of JSON, in quotes.`)
+      const answer = await sendNamedSignal(mill, { queue, id }, signal, text === undefined ? undefined : dataIn(text))
+      const told = (words: string) =>
+        `signal '${printable(signal)}' to job '${printable(id)}' in queue '${queue}' ${words}.`
+      if (answer === 'full' || answer === 'gone') throw new OperationError(told(refusedSignals[answer]))
+      terminal.print({ queue, id, signal, answer }, () => [told(takenSignals[answer])])
+    }),
+  )
+}
+
+function dataIn(text: string): unknown {
+  try {
+    return exactJson(text)
+  } catch (error) {
+    throw new UsageError(`the data must be JSON, such as '{"yes":true}' or '"a text"': ${messageOf(error)}.`)
+  }
+}
+
+function addForgetStep(jobs: Command): void {
+  const command = jobCommand(
+    jobs,
+    'forget-step',
+    '<id> <step>',
+    'Forget a stored step or sleep of a job, so that its next run makes it again',
+  ).addHelpText(
+    'after',
+    `
+  For a job whose code has changed, or a step whose stored result is wrong. A run that is under way has read its steps
+  already.
+
+Example:
+  $ millrace jobs forget-step orders order-4711 charge`,
+  )
+  withJson(command, 'print {"queue","id","step"}').action((words: [string, ...string[]], flags: MillFlags) =>
+    withMill(flags, async (mill, terminal) => {
+      const { queue, id, rest } = await jobNamed(mill, 'jobs', words)
+      const [step, more] = rest
+      if (step === undefined) throw new UsageError('the name of the step is missing; it comes behind the id.')
+      if (more !== undefined) throw new UsageError(`'${more}' is too much: one step is expected.`)
+      if (!(await mill.queue(queue).jobs.forgetStep(id, step)))
+        throw new OperationError(`job '${id}' in queue '${queue}' has no step or sleep '${step}'; nothing was changed.`)
+      terminal.print({ queue, id, step }, () => [
+        `${queue}: step '${printable(step)}' of job ${printable(id)} is forgotten.`,
+      ])
+    }),
+  )
 }

@@ -40,7 +40,7 @@ function addList(queues: Command): void {
   const list = millCommand(queues, 'list', 'List the declared and stored queues').addHelpText(
     'after',
     `
-  It only reads. waiting: ready, scheduled, or for other jobs · workers: those that serve it, without dead ones of this machine
+  It only reads. waiting: ready, scheduled, or for other jobs or a signal · workers: those that serve it, without dead ones of this machine
   \`millrace stats\` shows all counts of a queue, \`millrace workers\` each worker.
 
 Example:

@@ -263,6 +263,7 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
     memberOf: job.spec.memberOf,
     isJoin: job.spec.join === undefined ? undefined : true,
     awaits: job.awaits === undefined ? undefined : defined({ ...job.awaits }),
+    hasSteps: job.steps.length === 0 ? undefined : true,
   })
 }
 

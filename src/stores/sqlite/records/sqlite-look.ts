@@ -70,6 +70,7 @@ export class SqliteLook {
       ...job,
       ...(Object.keys(fields).length === 0 ? {} : { fields }),
       ...(awaits === undefined ? {} : { awaits }),
+      ...(row.noted & noteBits.steps ? { hasSteps: true as const } : {}),
     }
   }
 
