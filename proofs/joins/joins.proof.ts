@@ -17,7 +17,8 @@ export const seed = 520_000
 const { JOINS_SCALE: scale = '1', JOINS_LEGS: legs } = process.env
 const joins = Math.round(1_000 * Number(scale))
 const plan = { seed, joins, kills: Math.round(300 * Number(scale)), workers: 4, producers: 2 }
-const durable = ['appendonly yes', 'appendfsync always']
+/** A server that is killed every few seconds would else load all commands since the beginning, each time. */
+const durable = ['appendonly yes', 'appendfsync always', 'auto-aof-rewrite-min-size 8mb']
 
 export async function prove(report: Report): Promise<Summary> {
   const all = {
