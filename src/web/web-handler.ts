@@ -12,7 +12,7 @@ import { addCounters, addVitals, TroubleCounters } from '../measures/process-met
 import type { Mill } from '../mill/mill.js'
 import { Access } from './access.js'
 import { MetricsPage, ProcessVitals } from './api/metrics-page.js'
-import { apiOf, apiPath, failureResponse, type RouterParts } from './api/router.js'
+import { apiOf, apiPath, failureResponse } from './api/router.js'
 import type { ApiRequest } from './api-request.js'
 import { WebRefusal } from './failure.js'
 import { MillWindow } from './mill-window.js'
@@ -107,7 +107,7 @@ export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
   const access = new Access(checked, { now: systemClock.now, mono: systemClock.mono })
   const streams = new Streams(window)
   const metrics = new MetricsEndpoint(mill, access)
-  const handler = new MountedWindow({ window, access, streams }, metrics)
+  const handler = new MountedWindow(window, access, metrics, apiOf(window, access, streams))
   return {
     fetch: (request, peer) => handler.fetch(request, peer),
     node: (request, response, next) => void handler.node(request, response, next),
@@ -120,19 +120,26 @@ export function webHandler(mill: Mill, options: WebOptions = {}): WebHandler {
 }
 
 class MountedWindow {
-  readonly #parts: RouterParts
+  readonly #window: MillWindow
+  readonly #access: Access
   readonly #metrics: MetricsEndpoint
   readonly #api: (asked: ApiRequest) => Promise<Response>
   readonly #files = pageFiles(pageFolder)
 
-  constructor(parts: RouterParts, metrics: MetricsEndpoint) {
-    this.#parts = parts
+  constructor(
+    window: MillWindow,
+    access: Access,
+    metrics: MetricsEndpoint,
+    api: (asked: ApiRequest) => Promise<Response>,
+  ) {
+    this.#window = window
+    this.#access = access
     this.#metrics = metrics
-    this.#api = apiOf(parts)
+    this.#api = api
   }
 
   async fetch(request: Request, peer: Peer = {}): Promise<Response> {
-    const { basePath = '' } = this.#parts.window.options
+    const { basePath = '' } = this.#window.options
     const url = new URL(request.url)
     const host = request.headers.get('host') ?? url.host
     const address = typeof peer?.address === 'string' ? peer.address : ''
@@ -142,13 +149,13 @@ class MountedWindow {
 
   async node(request: MountedRequest, response: ServerResponse, next?: (error?: unknown) => void): Promise<void> {
     try {
-      const { basePath = request.baseUrl ?? '' } = this.#parts.window.options
+      const { basePath = request.baseUrl ?? '' } = this.#window.options
       const answer = await this.#nodeAnswer(request, response, basePath)
       if (answer === undefined && next !== undefined) next()
       else await writeResponse(answer ?? this.#failure(notBelow(basePath)), response)
     } catch (error) {
       // The client has gone, or a stream of the response broke off.
-      this.#parts.window.mill.logger.debug(`an answer of the window broke off: ${messageOf(error)}`)
+      this.#window.mill.logger.debug(`an answer of the window broke off: ${messageOf(error)}`)
       response.destroy()
     }
   }
@@ -162,7 +169,7 @@ class MountedWindow {
     try {
       const { host } = request.headers
       // Before the host becomes part of an address.
-      this.#parts.access.checkHost({ host })
+      this.#access.checkHost({ host })
       const asked = webRequest(request, response)
       return await this.#answer(
         { request: asked, incoming: request, host, address: request.socket.remoteAddress ?? '' },
@@ -188,23 +195,22 @@ class MountedWindow {
   }
 
   async #below(asked: ApiRequest, basePath: string): Promise<Response> {
-    const { access, window } = this.#parts
     const { path, request } = asked
-    access.checkHost(asked)
+    this.#access.checkHost(asked)
     if (path === '') return redirect(`${basePath.split('/').at(-1)}/`)
     if (path === '/health') return await this.#health()
     if (path === metricsPath) return await this.#metrics.answer(asked)
     if (path === apiPath || path.startsWith(`${apiPath}/`)) return await this.#api(asked)
     if (path.startsWith(loginPrefix) && request.method === 'GET')
-      return redirect('../', { 'set-cookie': access.logInOnce(path.slice(loginPrefix.length), asked) })
+      return redirect('../', { 'set-cookie': this.#access.logInOnce(path.slice(loginPrefix.length), asked) })
     // A window with a token shows its page to everybody; they log in there.
-    if (window.options.token === undefined) await access.viewer(asked)
+    if (this.#window.options.token === undefined) await this.#access.viewer(asked)
     return pageAnswer(asked, this.#files)
   }
 
   /** Whether the store answers. The answer names nothing. */
   async #health(): Promise<Response> {
-    const isWell = await this.#parts.window.mill.depths([]).then(
+    const isWell = await this.#window.mill.depths([]).then(
       () => true,
       () => false,
     )
@@ -212,7 +218,7 @@ class MountedWindow {
   }
 
   #failure(error: unknown): Response {
-    return secured(failureResponse(error, this.#parts))
+    return secured(failureResponse(error, this.#window))
   }
 }
 

@@ -2,7 +2,7 @@ import { defineTask } from 'millrace'
 import type { ExtendItem } from 'millrace/store'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { LeaseKeeper, type LeaseKeeperParts } from '#src/runtime/leases/lease-keeper.js'
+import { LeaseKeeper } from '#src/runtime/leases/lease-keeper.js'
 import { tickMs } from '#src/runtime/leases/lease-messages.js'
 import { JobExecution } from '#src/runtime/run/execution.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
@@ -40,7 +40,7 @@ afterEach(() => {
 
 function keeper(
   answer: (items: readonly ExtendItem[]) => Promise<('ok' | 'lost' | 'cancel')[]>,
-  more: Partial<LeaseKeeperParts> = {},
+  more: Partial<ConstructorParameters<typeof LeaseKeeper>[0]> = {},
 ) {
   const sent: { at: number; items: readonly ExtendItem[] }[] = []
   const store = Object.assign(new MemoryStore(), {

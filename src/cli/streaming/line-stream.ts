@@ -40,7 +40,7 @@ export interface StreamEnd extends StreamCounts {
   readonly refusal: unknown
 }
 
-interface StreamParts {
+interface StreamOptions {
   readonly mill: Mill
   readonly taskOf: (job: LineJob) => AnyTask
   /** Throws an error whose message describes the mistake in the line. */
@@ -53,18 +53,18 @@ interface StreamParts {
 }
 
 export class LineStream {
-  readonly #parts: StreamParts
+  readonly #options: StreamOptions
   readonly #counts = { added: 0, merged: 0, replaced: 0, duplicate: 0, skipped: 0, left: 0 }
   #nextLine: number
 
-  constructor(parts: StreamParts) {
-    this.#parts = parts
-    this.#nextLine = parts.fromLine
+  constructor(options: StreamOptions) {
+    this.#options = options
+    this.#nextLine = options.fromLine
   }
 
   /** Resolves with the outcome of the lines. Rejects if the input is not text. */
   async run(bytes: AsyncIterable<Uint8Array>): Promise<StreamEnd> {
-    const { fromLine, isStopped, onProgress } = this.#parts
+    const { fromLine, isStopped, onProgress } = this.#options
     for await (const all of numberedLines(bytes)) {
       if (isStopped()) break
       const lines = all.filter(({ number }) => number >= fromLine)
@@ -83,14 +83,14 @@ export class LineStream {
     const jobs: LineJob[] = []
     for (const line of lines) {
       try {
-        const found = this.#parts.jobsOf(line)
+        const found = this.#options.jobsOf(line)
         if (found.length === 0) this.#counts.left += 1
         jobs.push(...found)
       } catch (error) {
         mistakes.push({ line: line.number, message: messageOf(error) })
       }
     }
-    if (mistakes.length > 0 && !this.#parts.skipInvalid) return this.#end({ mistakes })
+    if (mistakes.length > 0 && !this.#options.skipInvalid) return this.#end({ mistakes })
     this.#skip(mistakes)
     return this.#send(jobs)
   }
@@ -98,7 +98,7 @@ export class LineStream {
   /** Sends the jobs if all are valid; otherwise none. */
   async #send(jobs: readonly LineJob[]): Promise<StreamEnd | undefined> {
     if (jobs.length === 0) return undefined
-    const { mill, taskOf, skipInvalid } = this.#parts
+    const { mill, taskOf, skipInvalid } = this.#options
     const results = await resultsOf(mill, taskOf, jobs)
     const invalid = results.flatMap((result, i) =>
       'error' in result && exitCodeOf(result.error) === exitCodes.usage
@@ -121,7 +121,7 @@ export class LineStream {
   #skip(mistakes: readonly LineMistake[]): void {
     if (mistakes.length === 0) return
     this.#counts.skipped += mistakes.length
-    this.#parts.onSkipped(mistakes)
+    this.#options.onSkipped(mistakes)
   }
 
   #end({ mistakes = [], refusal }: { mistakes?: readonly LineMistake[]; refusal?: unknown } = {}): StreamEnd {
@@ -132,7 +132,7 @@ export class LineStream {
 /** The outcome of each job. Nothing is sent if one of them names no task. */
 async function resultsOf(
   mill: Mill,
-  taskOf: StreamParts['taskOf'],
+  taskOf: StreamOptions['taskOf'],
   jobs: readonly LineJob[],
 ): Promise<readonly EnqueueResult[]> {
   const tasks = await Promise.allSettled(jobs.map(async (job) => taskOf(job)))

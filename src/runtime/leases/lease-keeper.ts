@@ -16,20 +16,9 @@ import { deadlineAfter, LeaseBeats } from './lease-beats.js'
 import { type LeaseBatch, type Letter, leaseBatch, type Report, tickMs } from './lease-messages.js'
 import { LeaseThread } from './lease-thread-handle.js'
 
-export interface LeaseKeeperParts {
-  readonly store: Store
-  readonly events: Events
-  readonly mono: () => number
-  readonly host: string
-  readonly pid: number
-  /** Starts the thread that beats. Absent, or with a store that cannot be opened twice: beats come from this loop. */
-  readonly startThread?: () => Worker
-  /** The file descriptor to which the thread writes a line while the loop is blocked; absent: it writes none. */
-  readonly blockedTo?: number
-}
-
 export class LeaseKeeper {
-  readonly #parts: LeaseKeeperParts
+  readonly #events: Events
+  readonly #mono: () => number
   readonly #beats: LeaseBeats
   readonly #thread: LeaseThread | undefined
   /** Whether the thread alone beats. */
@@ -44,9 +33,29 @@ export class LeaseKeeper {
   #started: Promise<void> | undefined
   #stopped: Promise<void> | undefined
 
-  constructor(parts: LeaseKeeperParts) {
-    const { store, mono, host, pid, startThread, blockedTo } = parts
-    this.#parts = parts
+  /**
+   * `startThread` starts the thread that beats. Absent, or with a store that cannot be opened twice: beats come from this
+   * loop. `blockedTo`: the file descriptor to which the thread writes a line while the loop is blocked; absent: none.
+   */
+  constructor({
+    store,
+    events,
+    mono,
+    host,
+    pid,
+    startThread,
+    blockedTo,
+  }: {
+    readonly store: Store
+    readonly events: Events
+    readonly mono: () => number
+    readonly host: string
+    readonly pid: number
+    readonly startThread?: () => Worker
+    readonly blockedTo?: number
+  }) {
+    this.#events = events
+    this.#mono = mono
     this.#answeredAt = mono()
     const report = (news: Report) => this.#onReport(news)
     this.#beats = new LeaseBeats({
@@ -67,7 +76,7 @@ export class LeaseKeeper {
       onStart: () => this.#tellThread(),
       onDeath: (error, retryMs) => {
         this.#takeOver()
-        parts.events.emit('store.failed', { call: 'lease-thread', error, retryMs })
+        events.emit('store.failed', { call: 'lease-thread', error, retryMs })
       },
     })
   }
@@ -87,7 +96,7 @@ export class LeaseKeeper {
   }
 
   async #start(): Promise<void> {
-    this.#answeredAt = this.#parts.mono()
+    this.#answeredAt = this.#mono()
     if (this.#stopped === undefined) await this.#thread?.start()
   }
 
@@ -185,7 +194,7 @@ export class LeaseKeeper {
   }
 
   #letter(news: Omit<Letter, 'at' | 'forgotten'> = {}): Letter {
-    const at = this.#parts.mono()
+    const at = this.#mono()
     if (this.#forgotten.length === 0) return { at, ...news }
     const forgotten = this.#forgotten
     this.#forgotten = []
@@ -216,13 +225,12 @@ export class LeaseKeeper {
       if (begunAt !== undefined) begun.push([number, begunAt])
     }
     this.#forgotten = []
-    return { at: this.#parts.mono(), kept, begun }
+    return { at: this.#mono(), kept, begun }
   }
 
   #onReport(news: Report): void {
     // A call that was under way at the stop may fail because the store is being closed.
     if (this.#stopped !== undefined) return
-    const { events } = this.#parts
     switch (news.kind) {
       case 'renewed':
         this.#answeredAt = Math.max(this.#answeredAt, news.answeredAt)
@@ -235,10 +243,10 @@ export class LeaseKeeper {
         for (const { job } of this.#heldOf(news.leases)) this.#cancel(job)
         return
       case 'failed':
-        events.emit('store.failed', { call: 'extend', error: news.error, retryMs: tickMs })
+        this.#events.emit('store.failed', { call: 'extend', error: news.error, retryMs: tickMs })
         return
       case 'blocked':
-        events.emit('loop.blocked', { forMs: news.forMs, jobs: news.jobs, givenUp: news.givenUp })
+        this.#events.emit('loop.blocked', { forMs: news.forMs, jobs: news.jobs, givenUp: news.givenUp })
     }
   }
 
@@ -250,7 +258,7 @@ export class LeaseKeeper {
   #lose(job: Leased): void {
     this.forget(job)
     const { queue, id } = job.claim
-    this.#parts.events.emit('lease.lost', refOf(job.claim))
+    this.#events.emit('lease.lost', refOf(job.claim))
     job.abort(new LeaseLostError(queue, id))
   }
 

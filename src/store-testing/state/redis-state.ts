@@ -4,7 +4,7 @@ import { resultDropped } from '../../stores/contract/job-records.js'
 import type { RedisClient } from '../../stores/redis/client/redis-client.js'
 import { listIn, textIn } from '../../stores/redis/client/redis-reply.js'
 import {
-  type PastParts,
+  type JobPast,
   readBeat,
   readClaim,
   readFields,
@@ -214,7 +214,7 @@ function inMs(until: number, now: number): number | null {
 function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payloads?: ShardPayloads): CanonicalJob {
   const record = readRecord(bytes)
   const pastBytes = shard.past.get(id)
-  const past: PastParts =
+  const past: JobPast =
     pastBytes === undefined
       ? {
           state: String.fromCharCode(bytes[0]! | 32),

@@ -22,18 +22,6 @@ export type Hand = Pick<DealtQueue, 'take' | 'isFull'> & { firstSuspect(): strin
 /** The most lanes that are looked up at once. */
 const mostTurns = 64
 
-interface DealtParts {
-  readonly queue: CountedQueue
-  readonly lanes: HeldLanes
-  readonly limits: ShardLimits
-  readonly throttle: ScopeThrottle | undefined
-  /** The queues and shards that the throttle limits. */
-  readonly sharing: () => readonly CountedQueue[]
-  readonly moment: Moment
-  /** How late the jobs may begin. */
-  readonly lateMs: number
-}
-
 export class DealtRow implements DealtQueue {
   readonly whole: DealtQueue['whole']
   readonly perGroup: DealtQueue['perGroup']
@@ -45,8 +33,21 @@ export class DealtRow implements DealtQueue {
   /** The next lanes, as far as they were looked up, in reverse order. */
   #turns: string[] = []
 
-  constructor(parts: DealtParts, hand: Hand) {
-    const { queue, lanes, limits, throttle, sharing, moment, lateMs } = parts
+  constructor(
+    of: {
+      readonly queue: CountedQueue
+      readonly lanes: HeldLanes
+      readonly limits: ShardLimits
+      readonly throttle: ScopeThrottle | undefined
+      /** The queues and shards that the throttle limits. */
+      readonly sharing: () => readonly CountedQueue[]
+      readonly moment: Moment
+      /** How late the jobs may begin. */
+      readonly lateMs: number
+    },
+    hand: Hand,
+  ) {
+    const { queue, lanes, limits, throttle, sharing, moment, lateMs } = of
     this.#queue = queue
     this.#lanes = lanes
     this.#limits = limits

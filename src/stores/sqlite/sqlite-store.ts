@@ -113,10 +113,7 @@ export class SqliteStore implements Store {
         (await this.#thread.call('isWaitOver')) ? this.#thread.call('endVainWaits') : { woken: 0, more: false },
     }
     this.#clockUrl = clock
-    this.#userEnqueue = new SqliteUserEnqueue({
-      ...{ file: this.#file, driver, mostClaimBytes },
-      ring: (queues) => this.#wait.ring(queues),
-    })
+    this.#userEnqueue = new SqliteUserEnqueue(this.#file, driver, mostClaimBytes, (queues) => this.#wait.ring(queues))
     this.transactions = this.#userEnqueue
     this.workers = {
       ...this.#thread.calls('beat', 'held', 'gone', 'adopt'),

@@ -17,17 +17,6 @@ export interface DeadLetters {
   readonly visibilities: EntryBatch<'ChangeMessageVisibilityBatch'>
 }
 
-interface SqsQueueParts {
-  readonly name: string
-  readonly isFifo: boolean
-  readonly isOrdered: boolean
-  readonly names: QueueNames
-  readonly url: string
-  readonly api: SqsApi
-  /** The number of messages of the queue held here: as many settles can be expected. */
-  readonly held: () => number
-}
-
 export class SqsQueue {
   readonly name: string
   /** Whether it is a FIFO queue of SQS. */
@@ -43,7 +32,12 @@ export class SqsQueue {
   readonly #room: CallRoom = { mostBytes: mostBatchBytes }
   #dead: Promise<DeadLetters> | undefined
 
-  constructor({ name, isFifo, isOrdered, names, url, api, held }: SqsQueueParts) {
+  /** `held`: the number of messages of the queue held here; as many settles can be expected. */
+  constructor(
+    { name, isFifo, isOrdered, names, url }: Pick<SqsQueue, 'name' | 'isFifo' | 'isOrdered' | 'names' | 'url'>,
+    api: SqsApi,
+    held: () => number,
+  ) {
     this.name = name
     this.isFifo = isFifo
     this.isOrdered = isOrdered

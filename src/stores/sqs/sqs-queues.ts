@@ -6,20 +6,18 @@ import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { SqsApi } from './client/sqs-api.js'
 import { type QueueNames, queueNames, SqsQueue } from './sqs-queue.js'
 
-interface SqsQueuesParts {
-  readonly api: SqsApi
-  readonly namespace: string
-  /** The number of messages of a queue held here. */
-  readonly held: (queue: string) => number
-}
-
 export class SqsQueues implements Provision {
-  readonly #parts: SqsQueuesParts
+  readonly #api: SqsApi
+  readonly #namespace: string
+  readonly #held: (queue: string) => number
   readonly #found = new Map<string, Promise<SqsQueue | undefined>>()
   readonly #queues = new Map<string, SqsQueue>()
 
-  constructor(parts: SqsQueuesParts) {
-    this.#parts = parts
+  /** `held`: the number of messages of a queue held here. */
+  constructor(api: SqsApi, namespace: string, held: (queue: string) => number) {
+    this.#api = api
+    this.#namespace = namespace
+    this.#held = held
   }
 
   async create(
@@ -31,7 +29,7 @@ export class SqsQueues implements Provision {
       all.map(async (settings) => {
         const { name: queue } = settings
         const names = this.namesOf(settings)
-        const wasMissing = await createQueue(this.#parts.api, names, tags)
+        const wasMissing = await createQueue(this.#api, names, tags)
         return { queue, name: names.live, deadName: names.dead, wasMissing }
       }),
     )
@@ -88,25 +86,26 @@ export class SqsQueues implements Provision {
   }
 
   async #look(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
-    const { api, held } = this.#parts
     const isFifo = kind !== 'standard'
     const names = this.#named(name, isFifo)
-    const url = await foundUrl(api, names.live)
+    const url = await foundUrl(this.#api, names.live)
     if (url === undefined) return undefined
-    const queue = new SqsQueue({ name, isFifo, isOrdered: kind === 'ordered', names, url, api, held: () => held(name) })
+    const queue = new SqsQueue({ name, isFifo, isOrdered: kind === 'ordered', names, url }, this.#api, () =>
+      this.#held(name),
+    )
     this.#queues.set(name, queue)
     return queue
   }
 
   #named(queue: string, isFifo: boolean): QueueNames {
-    return queueNames(this.#parts.namespace, queue, isFifo)
+    return queueNames(this.#namespace, queue, isFifo)
   }
 
   #missing(queues: readonly QueueSettings[]): QueueMissingError {
     const [which, are, them] = queues.length === 1 ? ['queue', 'is', 'it'] : ['queues', 'are', 'them']
     const names = queues.map((settings) => `'${this.namesOf(settings).live}'`).join(', ')
     return new QueueMissingError(
-      `${which} ${queues.map(({ name }) => `'${name}'`).join(', ')} ${are} not in SQS: it has no ${names} (${this.#parts.api.where}). Make ${them} with \`millrace queues create\`, or start with --create-queues.`,
+      `${which} ${queues.map(({ name }) => `'${name}'`).join(', ')} ${are} not in SQS: it has no ${names} (${this.#api.where}). Make ${them} with \`millrace queues create\`, or start with --create-queues.`,
     )
   }
 }

@@ -27,15 +27,6 @@ import { SqsMorgue } from './work/sqs-morgue.js'
 import { SqsSettle } from './work/sqs-settle.js'
 import { SqsWait } from './work/sqs-wait.js'
 
-interface SqsStoreParts {
-  readonly api: SqsApi
-  readonly namespace: string
-  readonly polling?: SqsPolling
-  readonly clock?: Clock
-  /** Decides whether a claim asks a queue that gave nothing before. Default: by the cost of a call. */
-  readonly worthAsking?: WorthAsking
-}
-
 export class SqsStore implements Store {
   readonly traits = sqsTraits
   readonly provision: Provision
@@ -52,24 +43,34 @@ export class SqsStore implements Store {
   readonly #wait: SqsWait
   #isClosed = false
 
-  constructor({ api, namespace, polling = 'first', clock = systemClock, worthAsking = isWorthAsking }: SqsStoreParts) {
+  /** `worthAsking` decides whether a claim asks a queue that gave nothing before. Default: by the cost of a call. */
+  constructor({
+    api,
+    namespace,
+    polling = 'first',
+    clock = systemClock,
+    worthAsking = isWorthAsking,
+  }: {
+    readonly api: SqsApi
+    readonly namespace: string
+    readonly polling?: SqsPolling
+    readonly clock?: Clock
+    readonly worthAsking?: WorthAsking
+  }) {
     this.#api = api
     this.#clock = clock
     const held = this.#held
-    const queues = new SqsQueues({ api, namespace, held: (queue) => held.count(queue) })
+    const queues = new SqsQueues(api, namespace, (queue) => held.count(queue))
     this.#queues = queues
     this.provision = queues
     this.health = new SqsHealth(api, queues, namespace)
     this.morgue = new SqsMorgue(api, queues)
     this.#enqueue = new SqsEnqueue(queues, clock)
     this.#claim = new SqsClaim(held, clock, worthAsking)
-    this.#settle = new SqsSettle({
-      ...{ queues, held, clock },
-      ended: (claim, isDone) => {
-        const receiver = this.#receivers.get(claim.queue)
-        receiver?.end(claim, isDone)
-        if (receiver?.hasFree) this.#wait.heard(claim.queue)
-      },
+    this.#settle = new SqsSettle(queues, held, clock, (claim, isDone) => {
+      const receiver = this.#receivers.get(claim.queue)
+      receiver?.end(claim, isDone)
+      if (receiver?.hasFree) this.#wait.heard(claim.queue)
     })
     this.#wait = new SqsWait(polling, clock)
   }
@@ -141,7 +142,7 @@ export class SqsStore implements Store {
   #receiverOf(queue: SqsQueue): Receiver {
     let receiver = this.#receivers.get(queue.name)
     if (receiver === undefined) {
-      receiver = new Receiver({ queue, api: this.#api, held: this.#held, clock: this.#clock })
+      receiver = new Receiver(queue, this.#api, this.#held, this.#clock)
       this.#receivers.set(queue.name, receiver)
     }
     return receiver

@@ -11,7 +11,7 @@ import { type Audit, tellAudit } from '../audit.js'
 import { failureOf, WebRefusal } from '../failure.js'
 import type { MillWindow } from '../mill-window.js'
 import type { Streams } from '../streams.js'
-import { type Endpoint, paramsOf } from './endpoint.js'
+import { type Endpoint, type EndpointCall, paramsOf } from './endpoint.js'
 import { jobEndpoints } from './job-endpoints.js'
 import { morgueEndpoints } from './morgue-endpoints.js'
 import { openApiOf } from './openapi.js'
@@ -22,12 +22,6 @@ import { sessionEndpoints } from './session-endpoints.js'
 import { idInQuery, paramShapes } from './shapes.js'
 import { throttleEndpoints } from './throttle-endpoints.js'
 import { workerEndpoints } from './worker-endpoints.js'
-
-export interface RouterParts {
-  readonly window: MillWindow
-  readonly access: Access
-  readonly streams: Streams
-}
 
 interface Bindings {
   readonly Bindings: ApiRequest
@@ -53,15 +47,17 @@ export const endpoints: readonly Endpoint[] = [
 ]
 
 /** Takes the part of the path below the window. The host is checked before. */
-export function apiOf(parts: RouterParts): (asked: ApiRequest) => Promise<Response> {
+export function apiOf(window: MillWindow, access: Access, streams: Streams): (asked: ApiRequest) => Promise<Response> {
   const app = new Hono<Bindings>().basePath(apiPath)
   app.get('/openapi.json', async ({ env }) => {
-    parts.access.checkOrigin(env)
-    await parts.access.viewer(env)
+    access.checkOrigin(env)
+    await access.viewer(env)
     return jsonResponse(openApiOf(endpoints))
   })
   for (const one of endpoints)
-    app.on(one.method, one.path, ({ env, req }) => answer(parts, one, env, req.param() as Record<string, string>))
+    app.on(one.method, one.path, ({ env, req }) =>
+      answer({ window, access, streams }, one, env, req.param() as Record<string, string>),
+    )
   for (const path of new Set(endpoints.map((one) => one.path))) app.all(path, () => refuseMethod(path))
   app.notFound(() => {
     throw new WebRefusal('not-found', 'the API has no such address: `GET openapi.json` lists its addresses.')
@@ -75,13 +71,13 @@ export function apiOf(parts: RouterParts): (asked: ApiRequest) => Promise<Respon
       const request = new Request(url, { method: asked.request.method })
       return await app.fetch(request, asked)
     } catch (error) {
-      return failureResponse(error, parts)
+      return failureResponse(error, window)
     }
   }
 }
 
 /** The error as a response, in JSON. */
-export function failureResponse(error: unknown, { window }: Pick<RouterParts, 'window'>): Response {
+export function failureResponse(error: unknown, window: MillWindow): Response {
   const { status, code, message, fields, headers } = failureOf(error, window.mill.logger)
   return jsonResponse({ error: { code, message, ...defined({ fields }) } }, status, headers)
 }
@@ -92,12 +88,12 @@ function refuseMethod(path: string): never {
 }
 
 async function answer(
-  parts: RouterParts,
+  on: Pick<EndpointCall<never, never>, 'window' | 'access' | 'streams'>,
   one: Endpoint,
   asked: ApiRequest,
   given: Readonly<Record<string, string>>,
 ): Promise<Response> {
-  const { access, window } = parts
+  const { access, window } = on
   access.checkOrigin(asked)
   const viewer = one.isOpen ? undefined : await access.viewer(asked)
   if (viewer === undefined) access.checkHeader(asked.request)
@@ -107,7 +103,7 @@ async function answer(
   const query = checked(exactly(one.query ?? {}), rest, 'the query')
   const sent = one.method === 'GET' ? nothing : await bodyOf(asked.request, { isOpen: one.isOpen ?? false })
   const body = checked(one.body ?? exactly({}), sent.value, 'the body', sent.bytes > mostListedBytes ? 'first' : 'all')
-  const call = { ...parts, asked, viewer, params, query, body }
+  const call = { ...on, asked, viewer, params, query, body }
   const run = () => one.run(call as never)
   const found =
     one.action === undefined || viewer === undefined

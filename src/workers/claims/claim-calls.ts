@@ -18,34 +18,46 @@ import type { FoundEnds } from '../found-ends.js'
 const longestMs = 1_000
 const leaseShare = 0.1
 
-export interface ClaimCallsParts {
-  readonly queues: readonly string[]
-  /** Opens the store, once. */
-  readonly connect: () => Promise<Store>
-  /** The known claims whose end the store has not yet taken. */
-  readonly held: () => readonly ClaimKey[]
-  /** Called when a target that it leads has fallen due (`leads.takeDue()`). */
-  readonly fellDue: () => void
-  /** Called first with every answer. */
-  readonly answered: (answer: Claimed) => void
-  readonly ends: Pick<FoundEnds, 'tell'>
-}
-
 export class ClaimCalls {
   readonly leads: Leads
   readonly damaged: DamagedQueues
   readonly unheard: UnheardClaims
   readonly #worker: string
   readonly #events: Events
-  readonly #parts: ClaimCallsParts
+  readonly #connect: () => Promise<Store>
+  readonly #answered: (answer: Claimed) => void
+  readonly #ends: Pick<FoundEnds, 'tell'>
 
-  constructor(surroundings: WorkerSurroundings, parts: ClaimCallsParts) {
+  constructor(
+    surroundings: WorkerSurroundings,
+    {
+      queues,
+      connect,
+      held,
+      fellDue,
+      answered,
+      ends,
+    }: {
+      readonly queues: readonly string[]
+      /** Opens the store, once. */
+      readonly connect: () => Promise<Store>
+      /** The known claims whose end the store has not yet taken. */
+      readonly held: () => readonly ClaimKey[]
+      /** Called when a target that it leads has fallen due (`leads.takeDue()`). */
+      readonly fellDue: () => void
+      /** Called first with every answer. */
+      readonly answered: (answer: Claimed) => void
+      readonly ends: Pick<FoundEnds, 'tell'>
+    },
+  ) {
     this.#worker = surroundings.worker
     this.#events = surroundings.events
-    this.#parts = parts
-    this.leads = new Leads(parts.fellDue)
-    this.damaged = new DamagedQueues(parts.queues, surroundings.events, () => surroundings.clock.mono())
-    this.unheard = new UnheardClaims(surroundings, parts.connect, parts.held)
+    this.#connect = connect
+    this.#answered = answered
+    this.#ends = ends
+    this.leads = new Leads(fellDue)
+    this.damaged = new DamagedQueues(queues, surroundings.events, () => surroundings.clock.mono())
+    this.unheard = new UnheardClaims(surroundings, connect, held)
   }
 
   /** Ms for which the claimer may rest; Infinity if no queue is damaged and no claim unheard. */
@@ -55,7 +67,7 @@ export class ClaimCalls {
 
   /** Rejects as the store does, and with the error of a damaged queue if no queue it serves can be used. */
   async claim(from: readonly ClaimFrom[], how: Omit<Claimer, 'worker'>): Promise<Claimed> {
-    const store = await this.#parts.connect()
+    const store = await this.#connect()
     const asked = store.claim(from, { worker: this.#worker, ...how })
     asked.catch((error: unknown) => this.unheard.failed(error))
     const answer = await asked
@@ -69,7 +81,7 @@ export class ClaimCalls {
    * `claim`.
    */
   async claimWhenRung(from: readonly ClaimFrom[], forMs: number, signal: AbortSignal): Promise<Rung> {
-    const store = await this.#parts.connect()
+    const store = await this.#connect()
     const shortest = Math.min(...from.map((one) => one.leaseMs!))
     const mostMs = Math.min(forMs, longestMs, shortest * leaseShare)
     const asked = store.claimWhenRung!(from, { worker: this.#worker, leaseMs: shortest }, mostMs, signal)
@@ -80,11 +92,10 @@ export class ClaimCalls {
   }
 
   #onAnswer(from: readonly ClaimFrom[], answer: Claimed): void {
-    const { ends, answered } = this.#parts
-    answered(answer)
+    this.#answered(answer)
     if (answer.isInDoubt) this.unheard.suspected()
     this.damaged.onAnswer(from, answer.damaged)
-    ends.tell(answer)
+    this.#ends.tell(answer)
     this.leads.onWaits(answer.waits)
   }
 

@@ -17,21 +17,23 @@ import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import { mostPerTrip } from '../../stores/rules/bounds.js'
 import { suspectLeadMs } from '../../stores/rules/wake-lead.js'
+import type { FoundEnds } from '../found-ends.js'
 import type { Slots } from '../slots.js'
-import { ClaimCalls, type ClaimCallsParts, ClaimsUnderWay, type ClaimTarget } from './claim-calls.js'
+import { ClaimCalls, ClaimsUnderWay, type ClaimTarget } from './claim-calls.js'
 import { ClaimPlan, type ClaimPlanParts } from './claim-plan.js'
 import type { InFlight } from './in-flight.js'
 import { tripOf } from './punctuality.js'
 import type { QueuePicker } from './queue-picker.js'
 import { SoloPatience, SuspectTargets } from './suspect-targets.js'
 
-interface ClaimLoopParts extends ClaimPlanParts, WorkerSurroundings, Pick<ClaimCallsParts, 'ends'> {
+interface ClaimLoopParts extends ClaimPlanParts, WorkerSurroundings {
   readonly store: Store
   readonly queues: readonly Queue[]
   readonly picker: QueuePicker
   readonly inFlight: InFlight
   /** Claims that this worker holds or has adopted. */
   readonly held: () => readonly ClaimKey[]
+  readonly ends: Pick<FoundEnds, 'tell'>
   readonly slots: Slots
   readonly settler: Settler
   readonly waiter: IdleWaiter

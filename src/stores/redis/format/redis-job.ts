@@ -10,7 +10,7 @@ import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { readNumber, readRecord } from './redis-record.js'
 
 /** The changes of a job since it was added. */
-export interface PastParts {
+export interface JobPast {
   /**
    * `l` in the ready list, `r` ready, `x` suspect, `s` scheduled, `w` waiting for members, `c` completed, `d` dead. For a
    * running job, its last one.
@@ -23,7 +23,7 @@ export interface PastParts {
   readonly reason?: string
 }
 
-export function readPast(past: Buffer): PastParts {
+export function readPast(past: Buffer): JobPast {
   return {
     state: String.fromCharCode(past[0]!),
     updatedAt: past.readUIntBE(1, 6),
@@ -34,16 +34,7 @@ export function readPast(past: Buffer): PastParts {
   }
 }
 
-interface ClaimParts {
-  readonly fence: number
-  readonly claimedAt: number
-  readonly seq: number
-  readonly alone: boolean
-  readonly cancelRequested: boolean
-  readonly worker: string
-}
-
-export function readClaim(claim: Buffer): ClaimParts {
+export function readClaim(claim: Buffer) {
   const flags = claim[13]! - 64
   const elementAt = 15 + claim[14]!
   return {
@@ -65,13 +56,13 @@ export function refuseLongWorker(worker: string): void {
     throw new InvalidArgumentError(`the id of a worker must be at most ${mostWorkerBytes} bytes; got '${worker}'.`)
 }
 
-interface BeatParts extends JobProcess {
+interface StoredBeat extends JobProcess {
   readonly startedAt?: number
   readonly progress?: Progress
   readonly updatedAt?: number
 }
 
-export function readBeat(beat: Buffer): BeatParts {
+export function readBeat(beat: Buffer): StoredBeat {
   const [startedAt, host, pid, progress, updatedAt, boot, pidns, ticks] = beat.toString().split('\0')
   return {
     ...(startedAt ? { startedAt: Number(startedAt) } : {}),
@@ -86,7 +77,7 @@ export function readBeat(beat: Buffer): BeatParts {
 }
 
 /** The data that is remembered of an ended job. */
-interface MemoryParts {
+interface JobMemory {
   readonly seq: number
   /** Whether its notes remain. */
   readonly hasRemains: boolean
@@ -102,7 +93,7 @@ interface MemoryParts {
   readonly reason?: string
 }
 
-export function readMemory(memory: Buffer): MemoryParts {
+export function readMemory(memory: Buffer): JobMemory {
   const end = memory.indexOf(0, 38)
   return {
     seq: memory.readUIntBE(0, 6) % 2 ** 47,
@@ -306,7 +297,7 @@ function bare({
   }
 }
 
-function rememberedJob(queue: string, id: string, memory: MemoryParts): StoredJob {
+function rememberedJob(queue: string, id: string, memory: JobMemory): StoredJob {
   const { seq: _, until: __, hasRemains: ___, ...known } = memory
   return { queue, id, ...known, payload: '', updatedAt: memory.finishedAt }
 }

@@ -17,7 +17,7 @@ import { readPayload } from './redis-payload.js'
 import { readNumber, readRecord } from './redis-record.js'
 
 /** An entry in the morgue without its payloads. */
-interface HeaderParts {
+interface MorgueHeader {
   readonly finishedAt: number
   readonly stamp: number
   readonly attempt: number
@@ -30,7 +30,7 @@ interface HeaderParts {
 }
 
 /** `write_header` describes the form. */
-export function readHeader(header: Buffer): HeaderParts {
+export function readHeader(header: Buffer): MorgueHeader {
   const taskEnd = header.indexOf(0, 24)
   const groupEnd = header.indexOf(0, taskEnd + 1)
   const reasonAt = groupEnd + 5

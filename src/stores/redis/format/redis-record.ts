@@ -15,7 +15,7 @@ import { firstUndated } from '../lua/record-lua.js'
  * `b`   first if it is bytes
  * - meta, payload
  */
-interface JobRecordParts {
+interface StoredRecord {
   readonly stamp: number
   readonly seq: number
   readonly createdAt: number
@@ -98,7 +98,7 @@ export function recordOrder({ priority, delayMs, runAt, expiresMs, atMostMs, ifW
   return priority === 0 && more === '' ? '' : `${priority}${more}`
 }
 
-export function readRecord(record: Buffer): JobRecordParts {
+export function readRecord(record: Buffer): StoredRecord {
   const text = record.toString('latin1')
   const flagsAt = flagsOf(text, 0)
   const taskEnd = text.indexOf('\0', flagsAt)

@@ -22,8 +22,8 @@ import { compareAndSetScript, scheduleLeadScript } from '../schedules/schedule-s
 import { doneScript } from '../shards/join-report-scripts.js'
 import { partialReplies } from '../shards/redis-damage.js'
 import {
-  type FragmentParts,
   fragmentKey,
+  type JoinFragment,
   onDeadOf,
   partsIn,
   type RedisJoin,
@@ -62,7 +62,7 @@ const mostEndBytes = 1_048_576
 interface FoundFragment {
   readonly shard: RedisShard
   readonly key: string
-  readonly parts: FragmentParts
+  readonly parts: JoinFragment
   readonly bits: readonly Buffer[]
 }
 
@@ -377,7 +377,7 @@ function endIn(number: number, kept: Buffer): MemberEnd {
 
 /** A set with what its fragments say. */
 function storedSet(set: RedisSet, fragments: readonly FoundFragment[]): StoredSet {
-  const sum = (of: (parts: FragmentParts) => number) => fragments.reduce((total, { parts }) => total + of(parts), 0)
+  const sum = (of: (parts: JoinFragment) => number) => fragments.reduce((total, { parts }) => total + of(parts), 0)
   const counts = {
     completed: sum((one) => one.counts.completed),
     dead: sum((one) => one.counts.dead),

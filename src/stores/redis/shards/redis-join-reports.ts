@@ -49,7 +49,7 @@ export interface RedisJoin {
 }
 
 /** A fragment as its shard told it. */
-export interface FragmentParts {
+export interface JoinFragment {
   readonly version: number
   readonly count: number
   /** The number behind that of the last member. */
@@ -68,7 +68,7 @@ export function onDeadOf(byte: number): OnDead {
   return byte === onDeadBytes.fail ? 'fail' : byte === onDeadBytes.hold ? 'hold' : 'go-on'
 }
 
-export function partsIn(reply: readonly RedisReply[]): FragmentParts {
+export function partsIn(reply: readonly RedisReply[]): JoinFragment {
   const texts = reply.map(textIn)
   const [version, count, high, completed, dead, cancelled, expired, bytes, fails, , , onDead] = texts.map(Number)
   return {
@@ -160,7 +160,7 @@ export class RedisJoinReports {
   async hear(
     shard: RedisShard,
     key: string,
-    { texts }: FragmentParts,
+    { texts }: JoinFragment,
     tells: (shard: RedisShard) => void,
   ): Promise<boolean> {
     const [name, id, set, base] = key.split('\0') as [string, string, string, string]

@@ -36,24 +36,29 @@ interface Guest {
   readonly watch: CommitWatch
 }
 
-interface UserEnqueueParts {
-  readonly file: string
-  readonly driver: DriverName | undefined
-  /** The weight, in bytes, at which a claim is full. */
-  readonly mostClaimBytes: number | undefined
-  /** Rings queues, in this process and in others. */
-  readonly ring: (queues: readonly string[]) => void
-}
-
 export class SqliteUserEnqueue implements Transactions {
-  readonly #parts: UserEnqueueParts
+  readonly #file: string
+  readonly #driverName: DriverName | undefined
+  readonly #mostClaimBytes: number | undefined
+  readonly #ring: (queues: readonly string[]) => void
   readonly #guests = new WeakMap<UserConnection, Guest>()
   #driver: SqliteDriver | undefined
   /** The opening of the store sets its own. */
   clock: SqliteClock = machineClock
 
-  constructor(parts: UserEnqueueParts) {
-    this.#parts = parts
+  /**
+   * `mostClaimBytes`: the weight at which a claim is full. `ring` rings queues, in this process and in others.
+   */
+  constructor(
+    file: string,
+    driver: DriverName | undefined,
+    mostClaimBytes: number | undefined,
+    ring: (queues: readonly string[]) => void,
+  ) {
+    this.#file = file
+    this.#driverName = driver
+    this.#mostClaimBytes = mostClaimBytes
+    this.#ring = ring
   }
 
   enqueue(connection: UserConnection, call: Call): Enqueued[] {
@@ -68,20 +73,20 @@ export class SqliteUserEnqueue implements Transactions {
   }
 
   #guestFor(connection: UserConnection): Guest {
-    const { file, driver, mostClaimBytes } = this.#parts
+    const file = this.#file
     let guest = this.#guests.get(connection)
     if (guest === undefined) {
-      this.#driver ??= sqliteDriver(driver)
+      this.#driver ??= sqliteDriver(this.#driverName)
       const db = admitted(file, connection, this.#driver)
       const refuseShadows = shadowGuard(db)
       refuseShadows()
-      const transaction = new SqliteTransaction(db, this.clock, new SqliteRoom(file, db), mostClaimBytes)
+      const transaction = new SqliteTransaction(db, this.clock, new SqliteRoom(file, db), this.#mostClaimBytes)
       // It changes nothing, but takes the write lock.
       const lock = db.prepare('DELETE FROM meta WHERE 0')
       guest = {
         ...{ db, transaction, id: idOf(file), enqueue: new SqliteEnqueue(transaction) },
         ...{ lock: () => lock.run(), refuseShadows },
-        watch: new CommitWatch(db, this.#parts.ring),
+        watch: new CommitWatch(db, this.#ring),
       }
       this.#guests.set(connection, guest)
     }
@@ -128,7 +133,7 @@ export class SqliteUserEnqueue implements Transactions {
   }
 
   #typed(error: unknown): unknown {
-    const { file } = this.#parts
+    const file = this.#file
     if (isBusy(error))
       return new StoreUnavailableError(
         `the SQLite store '${file}' cannot be written to: another connection holds its write lock, or has written since this transaction first read. ` +

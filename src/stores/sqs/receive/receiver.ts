@@ -20,13 +20,6 @@ import {
 } from './held-messages.js'
 import { KeptMessages } from './kept-messages.js'
 
-interface ReceiverParts {
-  readonly queue: SqsQueue
-  readonly api: SqsApi
-  readonly held: HeldMessages
-  readonly clock: Clock
-}
-
 /** Unclaimed messages are put back after this time; kept messages are hidden for a lease and this time. */
 const longestKeptMs = 5_000
 /** A message of a FIFO queue that comes before its time is hidden for at most this long at once. */
@@ -34,7 +27,9 @@ const longestHiddenAtOnceMs = 11 * 3_600_000
 
 export class Receiver {
   readonly queue: SqsQueue
-  readonly #parts: ReceiverParts
+  readonly #api: SqsApi
+  readonly #held: HeldMessages
+  readonly #clock: Clock
   readonly #kept: KeptMessages
   #asked: AskedQueue = unasked
   #polling: Promise<void> | undefined
@@ -44,10 +39,12 @@ export class Receiver {
   #leaseMs = 30_000
   #limit = 1
 
-  constructor(parts: ReceiverParts) {
-    this.queue = parts.queue
-    this.#parts = parts
-    this.#kept = new KeptMessages(parts.queue.isOrdered)
+  constructor(queue: SqsQueue, api: SqsApi, held: HeldMessages, clock: Clock) {
+    this.queue = queue
+    this.#api = api
+    this.#held = held
+    this.#clock = clock
+    this.#kept = new KeptMessages(queue.isOrdered)
   }
 
   get asked(): AskedQueue {
@@ -101,12 +98,12 @@ export class Receiver {
 
   /** Keeps taken messages for the next claim. */
   keep(messages: readonly ReceivedMessage[]): void {
-    this.#kept.add(messages, this.#parts.clock.mono())
+    this.#kept.add(messages, this.#clock.mono())
     this.#watch()
   }
 
   #arrived(messages: readonly ReceivedMessage[]): void {
-    this.#kept.arrived(messages, this.#parts.clock.mono())
+    this.#kept.arrived(messages, this.#clock.mono())
     this.#watch()
   }
 
@@ -150,7 +147,7 @@ export class Receiver {
 
   #tidy(): void {
     this.#timer = undefined
-    const mono = this.#parts.clock.mono()
+    const mono = this.#clock.mono()
     void this.#putBack(this.#kept.takeStale(mono - longestKeptMs, mono))
     const short = this.#kept.waiting.filter(({ hiddenUntil }) => hiddenUntil < mono + 2 * longestKeptMs)
     void this.#hide(short, this.#leaseMs + longestKeptMs)
@@ -159,31 +156,29 @@ export class Receiver {
 
   /** That they were received here counts as no attempt, except in a FIFO queue, where a message must keep its place. */
   #putBack(messages: readonly ReceivedMessage[]): Promise<void> {
-    const { queue, held } = this.#parts
-    for (const message of messages) held.left(message)
+    for (const message of messages) this.#held.left(message)
     const puts = messages.map(async (message) => {
       const { receipt, attempt } = message
-      if (queue.isFifo) return queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
-      await queue.send(messageAnew(message, { attempts: attempt - 1 }))
-      return queue.deletes.add({ ReceiptHandle: receipt })
+      if (this.queue.isFifo) return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
+      await this.queue.send(messageAnew(message, { attempts: attempt - 1 }))
+      return this.queue.deletes.add({ ReceiptHandle: receipt })
     })
     return Promise.allSettled(puts).then(() => {})
   }
 
   /** Hides messages for `forMs` from now on. False if one of them is lost; then all are given up. Never rejects. */
   async #hide(messages: readonly ReceivedMessage[], forMs: number): Promise<boolean> {
-    const { queue, clock, held } = this.#parts
     const seconds = Math.ceil(forMs / 1_000)
-    const until = clock.mono() + seconds * 1_000
+    const until = this.#clock.mono() + seconds * 1_000
     const hidden = await Promise.allSettled(
       messages.map(async (message) => {
         const entry = { ReceiptHandle: message.receipt, VisibilityTimeout: seconds }
-        if ((await queue.visibilities.add(entry)) !== undefined) throw new Error('not hidden')
+        if ((await this.queue.visibilities.add(entry)) !== undefined) throw new Error('not hidden')
         message.hiddenUntil = until
       }),
     )
     const isHidden = hidden.every(({ status }) => status === 'fulfilled')
-    if (!isHidden) for (const message of messages) held.left(message)
+    if (!isHidden) for (const message of messages) this.#held.left(message)
     return isHidden
   }
 
@@ -193,28 +188,27 @@ export class Receiver {
   }
 
   async #receive(limit: number, waitS: number, hiddenMs: number, signal?: AbortSignal): Promise<ReceivedMessage[]> {
-    const { api, queue, clock } = this.#parts
     const hiddenS = Math.ceil(hiddenMs / 1_000)
-    const receivedAt = clock.mono()
+    const receivedAt = this.#clock.mono()
     const input = {
-      QueueUrl: queue.url,
+      QueueUrl: this.queue.url,
       MaxNumberOfMessages: limit,
       VisibilityTimeout: hiddenS,
       WaitTimeSeconds: waitS,
       MessageSystemAttributeNames: systemAttributes,
       MessageAttributeNames: [],
     }
-    const { Messages = [] } = await api.call('ReceiveMessage', input, signal)
-    this.#asked = { askedAt: clock.mono(), empties: Messages.length > 0 ? 0 : this.#asked.empties + 1 }
+    const { Messages = [] } = await this.#api.call('ReceiveMessage', input, signal)
+    this.#asked = { askedAt: this.#clock.mono(), empties: Messages.length > 0 ? 0 : this.#asked.empties + 1 }
     // In a long poll they were hidden when they came, and not when it began.
-    const until = (waitS > 0 ? clock.mono() : receivedAt) + hiddenS * 1_000
+    const until = (waitS > 0 ? this.#clock.mono() : receivedAt) + hiddenS * 1_000
     const messages: ReceivedMessage[] = []
     const others: Promise<unknown>[] = []
     for (const message of Messages) {
-      const arrival = arrivalOf(message, clock.now(), { receivedAt, hiddenUntil: until }, queue.isFifo)
+      const arrival = arrivalOf(message, this.#clock.now(), { receivedAt, hiddenUntil: until }, this.queue.isFifo)
       if (this.#isDuplicate(arrival.message)) continue
       if (arrival.kind === 'job') {
-        this.#parts.held.arrived(arrival.message)
+        this.#held.arrived(arrival.message)
         messages.push(arrival.message)
       } else if (arrival.kind === 'early') others.push(this.#sendOn(arrival.message, arrival.dueInMs))
       else others.push(this.#bury(arrival.message, arrival.body, arrival.problem))
@@ -242,42 +236,39 @@ export class Receiver {
    * deleted.
    */
   #isDuplicate({ messageId, receipt, receivedAt, hiddenUntil }: ReceivedMessage): boolean {
-    const { held, queue } = this.#parts
-    const before = held.here(messageId)
+    const before = this.#held.here(messageId)
     // Its former holder has given it up without a word.
-    if (before !== undefined && before.hiddenUntil <= receivedAt) held.left(before)
+    if (before !== undefined && before.hiddenUntil <= receivedAt) this.#held.left(before)
     else if (before !== undefined) {
       Object.assign(before, { receipt, receivedAt, hiddenUntil: Math.max(hiddenUntil, before.hiddenUntil) })
       return true
     }
-    if (!held.hasEnded(messageId)) return false
-    void queue.deletes.add({ ReceiptHandle: receipt }).catch(() => {})
+    if (!this.#held.hasEnded(messageId)) return false
+    void this.queue.deletes.add({ ReceiptHandle: receipt }).catch(() => {})
     return true
   }
 
   /** In a FIFO queue the message is hidden until its time, and its lane waits. */
   async #sendOn(message: ReceivedMessage, dueInMs: number): Promise<void> {
-    const { queue } = this.#parts
     const { receipt, envelope } = message
-    if (queue.isFifo) {
+    if (this.queue.isFifo) {
       await this.#hide([message], Math.min(dueInMs, longestHiddenAtOnceMs))
       return
     }
-    await queue.send(messageAnew(message, { attempts: envelope.attempts ?? 0, delayMs: dueInMs }))
-    await queue.deletes.add({ ReceiptHandle: receipt })
+    await this.queue.send(messageAnew(message, { attempts: envelope.attempts ?? 0, delayMs: dueInMs }))
+    await this.queue.deletes.add({ ReceiptHandle: receipt })
   }
 
   async #bury(message: ReceivedMessage, body: string, problem: string): Promise<void> {
-    const { queue, held } = this.#parts
     const { receipt, id, messageId, lane } = message
     const text = (value: string) => ({ DataType: 'String' as const, StringValue: value })
     // Unchanged: only its sender can tell what it was.
-    await queue.sendDead({
-      ...sendEntry({ body, lane, sendId: messageId }, queue.isFifo),
+    await this.queue.sendDead({
+      ...sendEntry({ body, lane, sendId: messageId }, this.queue.isFifo),
       MessageAttributes: { reason: text('bad-payload'), error: text(problem) },
     })
-    held.ended(message)
-    await queue.deletes.add({ ReceiptHandle: receipt })
-    this.#buried.push({ queue: queue.name, id, task: '', reason: 'bad-payload' })
+    this.#held.ended(message)
+    await this.queue.deletes.add({ ReceiptHandle: receipt })
+    this.#buried.push({ queue: this.queue.name, id, task: '', reason: 'bad-payload' })
   }
 }

@@ -19,14 +19,6 @@ import {
 import type { SqsQueue } from '../sqs-queue.js'
 import type { SqsQueues } from '../sqs-queues.js'
 
-interface SqsSettleParts {
-  readonly queues: SqsQueues
-  readonly held: HeldMessages
-  readonly clock: Clock
-  /** Called with a claim that is over. `isDone`: its messages will not come again. */
-  readonly ended: (claim: MessageClaim, isDone: boolean) => void
-}
-
 /** A message whose 12 hours end within this time is not hidden any longer, but sent anew. */
 const marginMs = 60_000
 
@@ -37,12 +29,24 @@ const lostCodes = new Set(['ReceiptHandleIsInvalid', 'MessageNotInflight', 'Inva
 const notInFlight: EntryFailure = { Code: 'MessageNotInflight' }
 
 export class SqsSettle {
-  readonly #parts: SqsSettleParts
+  readonly #queues: SqsQueues
+  readonly #held: HeldMessages
+  readonly #clock: Clock
+  readonly #onEnd: (claim: MessageClaim, isDone: boolean) => void
   /** Claims that ended in calls of which another part failed: those calls are sent again. */
   readonly #ended = new Set<number>()
 
-  constructor(parts: SqsSettleParts) {
-    this.#parts = parts
+  /** `onEnd` is called with a claim that is over. `isDone`: its messages will not come again. */
+  constructor(
+    queues: SqsQueues,
+    held: HeldMessages,
+    clock: Clock,
+    onEnd: (claim: MessageClaim, isDone: boolean) => void,
+  ) {
+    this.#queues = queues
+    this.#held = held
+    this.#clock = clock
+    this.#onEnd = onEnd
   }
 
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
@@ -64,12 +68,11 @@ export class SqsSettle {
   }
 
   async extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
-    const { clock } = this.#parts
     const found = await this.#found(items)
     const answers = await Promise.allSettled(
       found.map(async ({ item: { id, leaseMs }, queue, claim }): Promise<ExtendAnswer> => {
         if (claim === undefined || claim.id !== id) return 'lost'
-        const now = clock.mono()
+        const now = this.#clock.mono()
         if (now + leaseMs <= hiddenUntil(claim)) return 'ok'
         const mostMs = oldest(claim).receivedAt + longestHiddenMs - now
         // Reported before it ends: a lease is renewed at each third of it, and the next beat must still find it held.
@@ -84,16 +87,14 @@ export class SqsSettle {
   }
 
   async #found<Item extends ClaimKey>(items: readonly Item[]) {
-    const { queues, held } = this.#parts
-    const all = await queues.allOf(items.map(({ queue }) => queue))
-    return items.map((item) => ({ item, queue: all.get(item.queue)!, claim: held.get(item.queue, item.fence) }))
+    const all = await this.#queues.allOf(items.map(({ queue }) => queue))
+    return items.map((item) => ({ item, queue: all.get(item.queue)!, claim: this.#held.get(item.queue, item.fence) }))
   }
 
   #over(claim: MessageClaim, isDone: boolean): void {
-    const { held, ended } = this.#parts
-    if (isDone) for (const message of claim.messages) held.ended(message)
-    held.over(claim)
-    ended(claim, isDone)
+    if (isDone) for (const message of claim.messages) this.#held.ended(message)
+    this.#held.over(claim)
+    this.#onEnd(claim, isDone)
   }
 
   async #end(item: SettleItem, queue: SqsQueue, claim: MessageClaim): Promise<Ending> {
@@ -102,7 +103,7 @@ export class SqsSettle {
     // Nothing sends it: the store has no facet for steps.
     if (item.kind === 'wait') throw new InvalidArgumentError('a message of SQS cannot wait for a signal.')
     // Its present holder decides what becomes of it.
-    if (hiddenUntil(claim) <= this.#parts.clock.mono()) return { failure: notInFlight, isDone: false }
+    if (hiddenUntil(claim) <= this.#clock.mono()) return { failure: notInFlight, isDone: false }
     const failure = item.done === undefined ? undefined : await this.#dropDone(queue, claim, item.done)
     if (failure !== undefined) return { failure, isDone: false }
     if (item.kind === 'bury' || (item.kind === 'retry' && item.last === true)) return this.#bury(item, queue, claim)
@@ -115,7 +116,7 @@ export class SqsSettle {
     const count = doneOf(messages.length, done - before)
     const failure = await remove(queue, messages.slice(0, count))
     if (failure !== undefined) return failure
-    for (const message of messages.slice(0, count)) this.#parts.held.ended(message)
+    for (const message of messages.slice(0, count)) this.#held.ended(message)
     claim.messages = messages.slice(count)
     claim.done = before + count
     return undefined
@@ -130,7 +131,7 @@ export class SqsSettle {
     claim.isSentOn = true
     const failure = await remove(queue, dead)
     if (left.length === 0) return done(failure)
-    for (const message of dead) this.#parts.held.ended(message)
+    for (const message of dead) this.#held.ended(message)
     return { failure: failure ?? (await hide(queue, left, 0)), isDone: false }
   }
 
@@ -144,16 +145,15 @@ export class SqsSettle {
     claim: MessageClaim,
     { kind, delayMs, error }: Extract<SettleItem, { readonly kind: 'retry' | 'release' }>,
   ): Promise<Ending> {
-    const { clock, held } = this.#parts
-    const longestMs = oldest(claim).receivedAt + longestHiddenMs - marginMs - clock.mono()
+    const longestMs = oldest(claim).receivedAt + longestHiddenMs - marginMs - this.#clock.mono()
     if (queue.isFifo || (kind === 'retry' && delayMs <= longestMs)) {
-      for (const message of claim.messages) held.left(message)
+      for (const message of claim.messages) this.#held.left(message)
       const seconds = Math.ceil(Math.max(0, Math.min(delayMs, longestMs)) / 1_000)
       return { failure: await hide(queue, claim.messages, seconds), isDone: false }
     }
     const message = oldest(claim)
     const attempts = kind === 'release' ? message.attempt - 1 : message.attempt
-    const dueAt = delayMs === 0 ? undefined : clock.now() + delayMs
+    const dueAt = delayMs === 0 ? undefined : this.#clock.now() + delayMs
     if (!claim.isSentOn) await queue.send(messageAnew(message, { attempts, delayMs, dueAt, error }))
     claim.isSentOn = true
     return done(await remove(queue, claim.messages))
