@@ -1,7 +1,8 @@
 /**
  * Checks the house: the laws of its architecture that a machine can check. `node scripts/check-house.mjs [root] [--lone]`
  * prints every violation as file:line and exits with 1, or prints one line when all is well. `--lone` first lists the
- * short files that only one other imports, each with the reason why it stands alone.
+ * short files that only one other imports, each with the reason why it stands alone. Files about which there is nothing to
+ * decide are left out: entries, what is loaded when it is needed, and families of a name.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
@@ -33,6 +34,8 @@ const storeFloor = 5
 const longest = 600
 /** A file of at most this length that only one other imports needs a reason. */
 const longestLone = 110
+/** So many files of a kind in a folder are a family. */
+const fewestKin = 4
 /** Files of one folder. Only beside the sources is a smaller one a violation: a room of src/ may have one file above its alcoves. */
 const mostFiles = 20
 const fewestFiles = 4
@@ -174,6 +177,8 @@ for (const { file, shown, code } of checkedFiles('src')) {
   const folder = posix.dirname(file)
   if (place === undefined) say(shown, 1, 'stands in no room of the house')
   importedOf(file).lines = code.trimEnd().split('\n').length
+  // It names itself as the program of a thread.
+  if (code.includes('new URL(import.meta.url)')) importedOf(file).isEntry = true
 
   for (const match of code.matchAll(references)) {
     const specifier = match[3]
@@ -223,25 +228,28 @@ for (const kind of ['alcove', 'file', 'page'])
     for (const { from, to, at } of circle) violations.push(`${at} goes round in a circle: ${from} imports ${to}`)
 
 if (process.argv.includes('--lone')) {
-  const lone = [...imported].filter(([, { lines, by }]) => by.size === 1 && lines > 0 && lines <= longestLone)
   const manifest = join(root, 'package.json')
   const { exports = {} } = existsSync(manifest) ? JSON.parse(readFileSync(manifest, 'utf8')) : {}
   const published = new Set(Object.values(exports).map(({ types }) => types))
-  for (const [file, { lines, by, isEntry, isLate }] of lone.sort()) {
+  const isPublished = (file) => published.has(`./dist/${file.replace(/\.ts$/, '.d.ts')}`)
+  const besides = (file) => [...imported].filter(([one]) => posix.dirname(one) === posix.dirname(file))
+  const isOfFamily = (file) => {
     const family = /-[a-z]+\.ts$/.exec(file)?.[0]
-    const kin = [...imported.keys()].filter((one) => posix.dirname(one) === posix.dirname(file) && one.endsWith(family))
-    const reason = isEntry
-      ? 'a thread or process begins there'
-      : published.has(`./dist/${file.replace(/\.ts$/, '.d.ts')}`)
-        ? 'users import it'
-        : isLate
-          ? 'it is loaded when it is needed'
-          : tried.has(file)
-            ? 'it has a test of its own'
-            : kin.length > 3
-              ? `one of ${kin.length} …${family}`
-              : 'no reason'
-    console.log(`src/${file}: ${lines} lines, imported by src/${[...by][0]} alone: ${reason}`)
+    return besides(file).filter(([one]) => one.endsWith(family)).length >= fewestKin
+  }
+  const lone = [...imported].filter(([file, { lines, by, isEntry, isLate }]) => {
+    const isShort = by.size === 1 && lines > 0 && lines <= longestLone
+    return isShort && !isEntry && !isLate && ![file, ...by].some(isPublished) && !isOfFamily(file)
+  })
+  for (const [file, { lines, by }] of lone.sort()) {
+    const [importer] = by
+    const kin = besides(file).filter(([, other]) => other.by.size === 1 && other.by.has(importer)).length
+    const reason = tried.has(file)
+      ? 'it has a test of its own'
+      : kin >= fewestKin
+        ? `one of ${kin} of its folder that this file alone imports`
+        : 'no reason'
+    console.log(`src/${file}: ${lines} lines, imported by src/${importer} alone: ${reason}`)
   }
   console.log(`Short files with one importer: ${lone.length}.`)
 }

@@ -325,21 +325,16 @@ export const a = {
 
 describe('short files with one importer', () => {
   it('are listed, each with the reason why it stands alone', () => {
+    const parts = [1, 2, 3, 4]
     const { status, lines } = check(
       {
-        'package.json': '{ "exports": { "./entry": { "types": "./dist/core/entry.d.ts" } } }',
         'src/core/a.ts': "import './b.js'\nimport './c.js'\nimport './shared.js'\n",
-        'src/core/commands.ts': [1, 2, 3, 4].map((n) => `import './kin/c${n}-command.js'\n`).join(''),
-        ...Object.fromEntries([1, 2, 3, 4].map((n) => [`src/core/kin/c${n}-command.ts`, ''])),
-        'src/core/late.ts': "await import('./later.js')\nimport './entry.js'\n",
-        'src/core/later.ts': '',
-        'src/core/entry.ts': '',
         'src/core/b.ts': "import './shared.js'\nimport './long.js'\n",
         'src/core/c.ts': '',
-        'src/core/shared.ts': '',
         'src/core/long.ts': '\n'.repeat(109).concat('export {}\n'),
-        'src/core/d.ts': "new URL('./thread.js', import.meta.url)\nimport './thread.js'\n",
-        'src/core/thread.ts': '',
+        'src/core/shared.ts': '',
+        'src/core/whole.ts': parts.map((n) => `import './parts/p${n}.js'\n`).join(''),
+        ...Object.fromEntries(parts.map((n) => [`src/core/parts/p${n}.ts`, ''])),
         'test/c.test.ts': "import '#src/core/c.js'\n",
       },
       '--lone',
@@ -348,15 +343,34 @@ describe('short files with one importer', () => {
     expect(lines).toEqual([
       'src/core/b.ts: 3 lines, imported by src/core/a.ts alone: no reason',
       'src/core/c.ts: 1 lines, imported by src/core/a.ts alone: it has a test of its own',
-      'src/core/entry.ts: 1 lines, imported by src/core/late.ts alone: users import it',
-      ...[1, 2, 3, 4].map(
-        (n) => `src/core/kin/c${n}-command.ts: 1 lines, imported by src/core/commands.ts alone: one of 4 …-command.ts`,
+      ...parts.map(
+        (n) =>
+          `src/core/parts/p${n}.ts: 1 lines, imported by src/core/whole.ts alone: one of 4 of its folder that this file alone imports`,
       ),
-      'src/core/later.ts: 1 lines, imported by src/core/late.ts alone: it is loaded when it is needed',
-      'src/core/thread.ts: 1 lines, imported by src/core/d.ts alone: a thread or process begins there',
-      'Short files with one importer: 9.',
-      'The house stands: 15 files keep its laws.',
+      'Short files with one importer: 6.',
+      'The house stands: 10 files keep its laws.',
     ])
     expect(status).toBe(0)
+  })
+
+  it('are not listed if there is nothing to decide', () => {
+    const kin = [1, 2, 3, 4]
+    const { lines } = check(
+      {
+        'package.json': '{ "exports": { "./entry": { "types": "./dist/core/entry.d.ts" } } }',
+        'src/core/entry.ts': "import './published.js'\n",
+        'src/core/published.ts': '',
+        'src/core/late.ts': "await import('./later.js')\nimport './entry.js'\n",
+        'src/core/later.ts': '',
+        'src/core/d.ts': "new URL('./thread.js', import.meta.url)\nimport './thread.js'\nimport './own-thread.js'\n",
+        'src/core/thread.ts': '',
+        'src/core/own-thread.ts': 'new Worker(new URL(import.meta.url))\n',
+        'src/core/commands.ts': kin.map((n) => `import './kin/c${n}-command.js'\n`).join(''),
+        ...Object.fromEntries(kin.map((n) => [`src/core/kin/c${n}-command.ts`, ''])),
+      },
+      '--lone',
+    )
+
+    expect(lines).toEqual(['Short files with one importer: 0.', 'The house stands: 12 files keep its laws.'])
   })
 })
