@@ -62,6 +62,6 @@ export function useLiveJob(name: JobName): LiveJob {
 /** The record from the stream, with the parts that only a direct request returns. */
 function withExtras(job: JobDetail, known: JobDetail | undefined): JobDetail {
   if (known === undefined) return job
-  const { parent, childCalls, children, retry, leaseMs } = known
-  return Object.assign({}, job, { parent, childCalls, children, retry, leaseMs })
+  const { parent, childCalls, children, retry, leaseMs, signals } = known
+  return Object.assign({}, job, { parent, childCalls, children, retry, leaseMs, signals })
 }

@@ -41,7 +41,6 @@ export function SignalPanel({ job, name, isGone, done }: SignalProps) {
           <Name text={awaits.signal} /> <span class="text-muted">since</span> <Moment at={updatedAt} />
           {awaits.until !== undefined && (
             <>
-              {' '}
               <span class="text-muted">, at most until</span> <Moment at={awaits.until} />
             </>
           )}

@@ -75,7 +75,7 @@ function startSteps({ state, startedAt, attempt, awaits }: JobDetail): readonly 
     ? []
     : [
         {
-          name: 'Start',
+          name: awaits === undefined ? 'Start' : 'Goes on',
           note:
             awaits === undefined ? (startWords[state] ?? 'when it is due') : `when signal '${awaits.signal}' has come`,
           isReached: false,
