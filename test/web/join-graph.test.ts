@@ -40,7 +40,8 @@ const year = defineTask({
   joins: { first: report, second: report },
   run: async () => {},
 })
-const given = { tasks: [rates, sum, report, year], schedules: {}, queues: { mail: {}, sums: {}, reports: {} } }
+const strict = defineTask({ name: 'strict', queue: 'reports', joins: { sales: many(sum) }, run: async () => {} })
+const given = { tasks: [rates, sum, report, strict, year], schedules: {}, queues: { mail: {}, sums: {}, reports: {} } }
 
 const many250 = Array.from({ length: 250 }, (_, i) => i)
 
@@ -49,6 +50,27 @@ describe.each(['sqlite', 'redis'] as const)('the graph of a join on %s', (store:
   const graphOf = async (scene: WebScene, queue: string, id: string) =>
     (await scene.get(`queues/${queue}/jobs/${encodeURIComponent(id)}/graph`)).json as Graph
   const stateOf = ({ jobs }: Graph) => jobs.map(({ task, state }) => `${task} ${state}`).sort()
+
+  it('is whole again once a dead join is revived with its members', async () => {
+    const scene = await on()
+    const job = await scene.mill.flow((f) =>
+      f.job(strict, undefined, { id: 'strict', after: { sales: f.jobs(sum, [1, -2, -3]) } }),
+    )
+    await scene.run(['sums'])
+    expect(await job.status()).toBe('dead')
+    const wrong = await scene.post('queues/reports/morgue/revive', { ids: ['strict'], members: 'all' })
+    const refused = await scene.post('queues/reports/morgue/delete', { ids: ['strict'], members: true })
+    const revived = await scene.post('queues/reports/morgue/revive', { ids: ['strict'], members: true })
+
+    expect([wrong.status, refused.status]).toEqual([400, 400])
+    expect(revived.json).toEqual({ changed: 3, more: false })
+    expect(stateOf(await graphOf(scene, 'reports', 'strict'))).toEqual([
+      'strict waiting',
+      'sum completed',
+      'sum ready',
+      'sum ready',
+    ])
+  })
 
   it('has what it waits for and who waits for it, from whichever job it is asked for', async () => {
     const scene = await on()

@@ -79,7 +79,7 @@ export function addStats(program: Command): void {
       'after',
       `
   fresh: waiting and never failed · retries: waiting after a failure · lag: age of the oldest job that is due
-  length: fresh + retries · payloads: waiting ones of ordered jobs, also of running jobs
+  waiting: for other jobs or for a signal · length: fresh + retries · payloads: waiting ones of ordered jobs, also of running jobs
   next: when the throttle lets the next job start · started: 7/10 in 1m · full 2/2: as many jobs run as allowed
   failed: attempts that threw or timed out · crashed: jobs whose worker died with them in hand; each then runs alone as a suspect
   expired: jobs cancelled because their time to begin was over (enqueue --expires-in)
@@ -237,6 +237,7 @@ function statsLines(stats: Stats, { colors, columns }: Terminal): string[] {
     ...(ofOrdered.length > 0 ? [column('length')] : []),
     column('ready'),
     column('scheduled'),
+    ...(queues.some(({ waiting }) => waiting > 0) ? [column('waiting')] : []),
     column('running', colors.green),
     column('dead', colors.red),
     column('fresh'),

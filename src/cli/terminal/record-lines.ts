@@ -86,6 +86,8 @@ function joinWords({ queue, id, set }: JoinPlace): string {
 
 /** The sets of a job that waits for others, and how far they are. */
 function memberLines({ sets }: JoinProgress, { colors, columns }: Terminal): string[] {
+  if (sets.length === 0)
+    return [colors.bold('waited for'), '  other jobs. It has ended, so these are no longer listed.']
   const figure = (title: keyof FateCounts): Column<JoinSetProgress> => ({
     title,
     align: 'right',

@@ -16,6 +16,7 @@ import type { ScoredPayload } from '../../stores/contract/new-job.js'
 import type { StoredStep } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { doneIn, memberId } from '../../stores/rules/join-rules.js'
+import { withCause } from './join-cause.js'
 
 /** The most payloads for which a decoding error is reported: the reasons are mostly the same. */
 const mostProblems = 3
@@ -23,12 +24,13 @@ const mostProblems = 3
 /** The record of one job, with what holds it, the jobs that it waits for, and what its runs have reached. */
 export async function wholeRecord(store: Store, job: StoredJob, packing: Packing, now: number): Promise<JobRecord> {
   const place = { queue: job.queue, id: job.id }
-  const [heldBy, join, list] = await Promise.all([
+  const [heldBy, join, list, explained] = await Promise.all([
     holdsOn(store, job.queue, [job], now),
     job.isJoin ? store.joins?.look(place) : undefined,
     job.hasSteps ? store.steps?.read(place) : undefined,
+    withCause(store, job),
   ])
-  return recordOf(job, packing, heldBy(job), join, list?.steps)
+  return recordOf(explained, packing, heldBy(job), join ?? (job.isJoin && { sets: [] }), list?.steps)
 }
 
 /**

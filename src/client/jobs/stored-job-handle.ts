@@ -23,6 +23,7 @@ import type { SignalAnswer } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../store-facets.js'
 import { resultIn, wholeRecord } from './job-record.js'
+import { withCause } from './join-cause.js'
 import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
 import { sentSignal } from './sent-signal.js'
 
@@ -146,7 +147,10 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
         if (isKnown || this.#queues.every(this.#parts.isOrdered)) return undefined as Result
         throw new ResultNotKeptError(queue, this.id)
       }
-      if (job.state === 'dead') throw new JobDeadError(queue, this.id, job.reason, job.error && ownError(job.error))
+      if (job.state === 'dead') {
+        const { reason, error } = await withCause(await this.#parts.connect(), job)
+        throw new JobDeadError(queue, this.id, reason, error && ownError(error))
+      }
       if (job.state === 'cancelled') throw new JobCancelledError(queue, this.id, job.reason)
       seen ??= mark
       // Its queue was not known yet.

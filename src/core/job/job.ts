@@ -108,7 +108,7 @@ export type FateCounts = Readonly<Record<'completed' | 'dead' | 'cancelled' | 'e
 
 /** What a job waits for. */
 export interface JoinProgress {
-  /** Its sets, in the order of its task's `joins`. */
+  /** Its sets, in the order of its task's `joins`; none once it has ended, as its members are then no longer listed. */
   readonly sets: readonly JoinSetProgress[]
   /** When it is dead as `join-late` or `join-never-sealed`, if it still waits then. Absent: it waits no more, or for as long as it takes. */
   readonly waitsUntil?: Date

@@ -105,6 +105,21 @@ export function memberDeadError(
   return `member '${memberId(set, number)}' of set '${set.name}' in queue '${set.queue}' ${how}`
 }
 
+/** The member that `memberDeadError` names; undefined: the error is another, or none of these sets has it. */
+export function failedMember<Set extends Pick<NewSet, 'name' | 'ids' | 'isMany'>>(
+  sets: readonly Set[],
+  error: string,
+): { readonly set: Set; readonly number: number } | undefined {
+  for (const set of sets) {
+    const begin = `member '${set.ids}`
+    const rest = error.startsWith(begin) ? error.slice(begin.length) : ''
+    const number = /^(?:\.(\d+))?' of set '(.*?)' in queue /s.exec(rest)
+    if (number?.[2] === set.name && (number[1] !== undefined) === set.isMany)
+      return { set, number: Number(number[1] ?? 0) }
+  }
+  return undefined
+}
+
 export function lateError(outstanding: number): string {
   return `${outstanding} of its members had not ended in the time that it was given`
 }

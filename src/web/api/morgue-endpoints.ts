@@ -7,22 +7,7 @@ import { defined } from '../../core/values/defined.js'
 import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
-import { changed, cursor, deadChoice, limit, page, taskName } from './shapes.js'
-
-function deadEndpoint(verb: 'revive' | 'delete', summary: string) {
-  return endpoint({
-    method: 'POST',
-    path: `/queues/:queue/morgue/${verb}`,
-    summary,
-    action: `morgue.${verb}`,
-    body: deadChoice,
-    answer: changed,
-    run: ({ window, params: { queue = '' }, body: { ids, confirm } }) => {
-      if (ids === undefined) refuseUnconfirmed(queue, confirm)
-      return window.act(queue, ({ morgue }) => morgue[verb](ids ?? 'all'))
-    },
-  })
-}
+import { changed, cursor, deadChoice, limit, page, reviveChoice, taskName } from './shapes.js'
 
 export const morgueEndpoints = [
   endpoint({
@@ -54,8 +39,31 @@ export const morgueEndpoints = [
       return window.shown(job)
     },
   }),
-  deadEndpoint('revive', 'Bring dead jobs back into the queue, with all attempts'),
-  deadEndpoint('delete', 'Remove dead jobs for good'),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/morgue/revive',
+    summary:
+      'Bring dead jobs back into the queue, with all attempts; with `members`, the dead jobs that they waited for too',
+    action: 'morgue.revive',
+    body: reviveChoice,
+    answer: changed,
+    run: ({ window, params: { queue = '' }, body: { ids, confirm, members } }) => {
+      if (ids === undefined) refuseUnconfirmed(queue, confirm)
+      return window.act(queue, ({ morgue }) => morgue.revive(ids ?? 'all', { members }))
+    },
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/morgue/delete',
+    summary: 'Remove dead jobs for good',
+    action: 'morgue.delete',
+    body: deadChoice,
+    answer: changed,
+    run: ({ window, params: { queue = '' }, body: { ids, confirm } }) => {
+      if (ids === undefined) refuseUnconfirmed(queue, confirm)
+      return window.act(queue, ({ morgue }) => morgue.delete(ids ?? 'all'))
+    },
+  }),
 ]
 
 interface ErrorGroup {

@@ -116,14 +116,19 @@ export const choice = v.pipe(
 export type Choice = v.InferOutput<typeof choice>
 
 /** A choice of dead jobs, all of which have failed. */
-export const deadChoice = v.pipe(
-  exactly({ ids: v.exactOptional(ids), all: isTrue, confirm }),
-  v.check(
-    ({ ids, all }) => (ids === undefined) !== (all === undefined),
-    "say which jobs: either `ids`, or `all: true` with `confirm`: the queue's name",
-  ),
-  v.metadata({ anyOf: [exactly({ ids }), exactly({ all: v.literal(true), confirm: v.string() })] }),
-)
+function deadChoiceWith<E extends v.ObjectEntries>(more: E) {
+  return v.pipe(
+    exactly({ ids: v.exactOptional(ids), all: isTrue, confirm, ...more }),
+    v.check(
+      ({ ids, all }) => (ids === undefined) !== (all === undefined),
+      "say which jobs: either `ids`, or `all: true` with `confirm`: the queue's name",
+    ),
+    v.metadata({ anyOf: [exactly({ ids, ...more }), exactly({ all: v.literal(true), confirm: v.string(), ...more })] }),
+  )
+}
+
+export const deadChoice = deadChoiceWith({})
+export const reviveChoice = deadChoiceWith({ members: v.exactOptional(v.boolean()) })
 
 export const nothing = exactly({})
 export const confirmation = exactly({ confirm: v.string() })

@@ -91,7 +91,9 @@ describe('a join', () => {
     await mill.drain()
 
     expect(await job.record()).toMatchObject({ state: 'dead', reason: 'join-member-dead' })
-    expect((await job.record())?.error).toBe(`member '${job.id}.sales.1' of set 'sales' in queue 'sums' is dead`)
+    const error = `member '${job.id}.sales.1' of set 'sales' in queue 'sums' is dead: UnrecoverableError: region -2 is broken`
+    expect((await job.record())?.error).toContain(error)
+    await expect(job.result()).rejects.toThrow(error)
     expect(failed).toEqual([{ queue: 'reports', id: job.id, task: 'report', reason: 'join-member-dead' }])
   })
 

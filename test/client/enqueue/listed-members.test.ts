@@ -96,7 +96,10 @@ describe.each([...storeKinds, 'redis'] as const)('a list in the after of a flow,
       return f.job(world, {}, { after: { totals, singles: [] } })
     })
     await worker.start()
-    await expect(job.result({ timeout: '10s' })).rejects.toMatchObject({ code: 'job-dead' })
+    await expect(job.result({ timeout: '10s' })).rejects.toMatchObject({
+      code: 'job-dead',
+      message: expect.stringMatching(/\(join-member-dead\): member .* is dead: member .* is dead: Error: no figures$/),
+    })
     await worker.stop()
 
     expect(await mill.queue('totals').morgue.revive([job.id], { members: true })).toBe(3)

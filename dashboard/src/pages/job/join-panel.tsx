@@ -44,6 +44,12 @@ function WaitsFor({
   readonly join: JoinProgress
   readonly isWaiting: boolean
 }) {
+  if (sets.length === 0)
+    return (
+      <Panel title="Waited for">
+        <p class="text-sm text-muted">Other jobs. It has ended, so these are no longer listed.</p>
+      </Panel>
+    )
   return (
     <Panel title={isWaiting ? 'Waits for' : 'Waited for'}>
       <div class="grid gap-4">

@@ -15,6 +15,7 @@ interface ActionFlags extends MillFlags {
   readonly failed?: boolean
   readonly yes?: boolean
   readonly reason?: string
+  readonly members?: boolean
 }
 
 export type Which = string[] | 'all' | 'failed'
@@ -29,6 +30,8 @@ export interface JobAction {
   /** The states of the jobs that it changes, and the words for those that are in none of them. */
   readonly takes: readonly JobState[]
   readonly not: string
+  /** Why it may leave a job that is in one of these states; absent: it leaves none. */
+  readonly stays?: string
   /** Where these jobs are looked up. */
   readonly facet: JobFacet
   /** The help of `--all` and `--failed`; without `failed` there is no `--failed`. */
@@ -72,10 +75,15 @@ export function addJobAction(noun: Command, action: JobAction): void {
         `${name}: ${counted(changed, 'job')} ${done}.`,
         ...(next === undefined ? [] : [`${name}: ${next}`]),
       ])
-      if (typeof which === 'object' && changed < which.length)
+      if (typeof which === 'string') return
+      const stay = await staying(action, queue, before)
+      if (stay.length > 0)
         throw new OperationError(
-          leftSentence({ ...action, not: `${action.not} queue '${name}'` }, which.length - changed, which, before),
+          `${count(stay.length)} of ${counted(which.length, 'job')} stayed dead, because ${action.stays}: ${someOf(stay.map((id) => `'${id}'`))}`,
         )
+      const left = flags.members ? unchangedIn(before, action.takes).length : which.length - changed
+      if (left > 0)
+        throw new OperationError(leftSentence({ ...action, not: `${action.not} queue '${name}'` }, left, which, before))
     }),
   )
 }
@@ -103,8 +111,24 @@ async function statesBefore({ facet }: JobAction, queue: QueueAdmin, which: Whic
   return new Map(await Promise.all(which.map(async (id) => [id, (await queue[facet].get(id))?.state] as const)))
 }
 
+/** The ids that were in a state which the action changes, and still are, if it may leave some. */
+async function staying({ facet, stays, takes }: JobAction, queue: QueueAdmin, before: StatesBefore): Promise<string[]> {
+  if (stays === undefined) return []
+  const taken = [...before].flatMap(([id, state]) => (state !== undefined && takes.includes(state) ? id : []))
+  const after = await Promise.all(taken.map((id) => queue[facet].get(id)))
+  return taken.filter((_, i) => takes.some((state) => state === after[i]?.state))
+}
+
+function unchangedIn(before: StatesBefore, takes: readonly JobState[]) {
+  return [...before].filter(([, state]) => state === undefined || !takes.includes(state))
+}
+
 /** The most ids that the sentence names. */
 const mostNamed = 10
+
+function someOf(named: readonly string[]): string {
+  return `${named.slice(0, mostNamed).join(', ')}${named.length > mostNamed ? ', …' : '.'}`
+}
 
 /**
  * The sentence for `left` of these jobs, which are `not` what the action changes. It names them if their states tell
@@ -119,8 +143,7 @@ function leftSentence(
 ): string {
   const [were, they] = left === 1 ? ['was left as it is', 'it is'] : ['were left as they are', 'they are']
   const sentence = `${count(left)} of ${counted(ids.length, 'job')} ${were}, because ${they} ${not}`
-  const unchanged = [...before].filter(([, state]) => state === undefined || !takes.includes(state))
+  const unchanged = unchangedIn(before, takes)
   if (unchanged.length !== left) return `${sentence}.`
-  const named = unchanged.slice(0, mostNamed).map(([id, state]) => `'${id}' is ${state ?? 'not there'}`)
-  return `${sentence}: ${named.join(', ')}${unchanged.length > mostNamed ? ', …' : '.'}`
+  return `${sentence}: ${someOf(unchanged.map(([id, state]) => `'${id}' is ${state ?? 'not there'}`))}`
 }

@@ -35,7 +35,9 @@ export function addMorgue(program: Command): void {
     not: 'not in the morgue of',
     facet: 'morgue',
     all: 'all dead jobs of the queue',
-    act: (queue, which) => queue.morgue.revive(which),
+    stays: 'a job that it waits for was cancelled, deleted or has expired, and cannot come any more',
+    options: [['--members', 'also the dead jobs that these waited for, first']],
+    act: (queue, which, { members }) => queue.morgue.revive(which as string[] | 'all', { members }),
   })
   addJobAction(morgue, {
     verb: 'delete',
