@@ -1,7 +1,7 @@
 /** The limits of a SQLite store in its canonical state: lanes and throttles, read from their tables. */
 
 import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../core/queue/throttle.js'
-import { type CounterRow, gridsIn, type ThrottleRow, throttleIn } from '../../stores/rows/scope-throttle.js'
+import { type CounterRow, gridsIn, type ThrottleRow, throttleIn } from '../../stores/rows/throttle-row.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { gridAtRest } from '../../stores/rules/throttle/grid.js'
 import type { StartLog } from '../../stores/rules/throttle/start-log.js'

@@ -3,7 +3,6 @@
  * all rules consist. Every other store is compared with it, step by step.
  */
 
-import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { KeptResult } from '../../contract/settle.js'
 import { isSignalEntry } from '../../contract/steps.js'
@@ -13,20 +12,11 @@ import type { SignalWait } from '../../rules/claim-end.js'
 import { dueAt, expiredReason, expiryOf, nextStamp, stampOf } from '../../rules/sequence.js'
 import { boundedDelayMs } from '../../rules/taken-id.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
-import {
-  byId,
-  bySeq,
-  hasBegun,
-  isWaiting,
-  type MemoryJob,
-  newMemoryJob,
-  remainsOf,
-  rememberedJob,
-} from './memory-job.js'
+import { byId, bySeq, hasBegun, type MemoryJob, newMemoryJob, remainsOf, rememberedJob } from './memory-job.js'
 import type { MemoryJoins } from './memory-joins.js'
 import { MemoryLanes, nextOpening } from './memory-lanes.js'
 import { groupOf, MemoryLimits, type ShardSettings } from './memory-limits.js'
-import { CallMemory, ExpectedIds, RememberedIds } from './remembered.js'
+import { CallMemory, ExpectedIds, ExpiringJobs, RememberedIds, SetBackClock } from './memory-times.js'
 import { SortedList } from './sorted-list.js'
 
 export class MemoryQueue {
@@ -63,7 +53,7 @@ export class MemoryQueue {
   readonly scheduled: SortedList<MemoryJob>
   /** Joins that wait for their members. */
   readonly joining: SortedList<MemoryJob>
-  readonly expiring = new MemoryExpiry()
+  readonly expiring = new ExpiringJobs()
   readonly running: SortedList<MemoryJob>
   /** Orders jobs whose places are otherwise equal. */
   readonly tied: (a: MemoryJob, b: MemoryJob) => number
@@ -74,7 +64,7 @@ export class MemoryQueue {
   lastStamp = 0
   lastFence = 0
   #seq = 0
-  readonly setBack = new MemorySetBack(this)
+  readonly setBack = new SetBackClock(this)
   /** The joins of the store. */
   readonly #joins: MemoryJoins
 
@@ -465,84 +455,4 @@ export class MemoryQueue {
     if (state === 'waiting') return this.joining
     return state === 'cancelled' ? this.completed : this[state]
   }
-}
-
-/** The waiting jobs of a queue that have a time to begin, by that time. */
-class MemoryExpiry {
-  readonly #jobs = new SortedList<MemoryJob>((a, b) => a.expiresAt! - b.expiresAt! || bySeq(a, b))
-
-  /** The job is in a state. */
-  add(job: MemoryJob): void {
-    if (job.expiresAt !== undefined && isWaiting(job)) this.#jobs.add(job)
-  }
-
-  /** The job leaves its state. */
-  leave(job: MemoryJob): void {
-    if (job.expiresAt !== undefined && isWaiting(job)) this.#jobs.remove(job)
-  }
-
-  /** The first expired jobs, at most `count`. */
-  due(count: number, now: number): MemoryJob[] {
-    return this.#jobs.head(count).filter((job) => job.expiresAt! <= now)
-  }
-}
-
-/** The parts of a queue that last until an instant. */
-interface Lasting {
-  heldUntil: number
-  shutUntil: number
-  sparesUntil: number
-  lead: Lead | undefined
-  suspectLead: Lead | undefined
-  readonly lanes: MemoryLanes
-  readonly calls: CallMemory
-  readonly running: SortedList<MemoryJob>
-}
-
-/** Follows a clock that was set back: what lasts until an instant then lasts no longer than intended. */
-class MemorySetBack {
-  readonly #queue: Lasting
-  /** When an instant until which something lasts was last written, or may have been. */
-  #seenAt = Number.NEGATIVE_INFINITY
-
-  constructor(queue: Lasting) {
-    this.#queue = queue
-  }
-
-  isSo(now: number): boolean {
-    return now < this.#seenAt - toleratedStepMs
-  }
-
-  /** The instant from which to tell how long something lasts, for calls that change nothing. */
-  asSeen(now: number): number {
-    return this.isSo(now) ? this.#seenAt : now
-  }
-
-  /** Follows a clock that was set back; returns whether it was. Called before any such instant is written. */
-  follow(now: number): boolean {
-    const isSo = this.isSo(now)
-    if (isSo) turnBack(this.#queue, this.#seenAt - now)
-    this.#seenAt = now
-    return isSo
-  }
-}
-
-/**
- * Nobody knows how long ago the latest instant was written: everything lasts from now on as long as it was to last from
- * then on. `byMs`: how far the clock is behind that instant. Due times stay: users give them on the wall clock.
- */
-function turnBack(queue: Lasting, byMs: number): void {
-  queue.heldUntil -= byMs
-  queue.shutUntil -= byMs
-  queue.sparesUntil -= byMs
-  queue.lead = earlier(queue.lead, byMs)
-  queue.suspectLead = earlier(queue.suspectLead, byMs)
-  queue.lanes.turnBack(byMs)
-  queue.calls.turnBack(byMs)
-  // All by the same amount: their order stays.
-  for (const job of queue.running) job.leaseUntil -= byMs
-}
-
-function earlier(lead: Lead | undefined, byMs: number): Lead | undefined {
-  return lead === undefined ? undefined : { ...lead, wakeAt: lead.wakeAt - byMs }
 }

@@ -1,6 +1,6 @@
 /**
  * A server clock that was set back, in Lua: what a shard keeps until an instant must not be kept for longer because of
- * it. The translation of `MemorySetBack`. It needs the prelude.
+ * it. The translation of `SetBackClock`. It needs the prelude.
  *
  * `seenAt` in META is when such an instant was last written. Every script that writes such an instant also writes
  * `seenAt`, and first follows the clock. Due times are not moved: a user's due times are on the wall clock.

@@ -18,8 +18,8 @@ import {
   waiting,
 } from '../../rows/job-row.js'
 import { morgueOf, storedQueue } from '../../rows/queue-row.js'
-import { type ThrottleRow, throttleIn } from '../../rows/scope-throttle.js'
 import { storedOrNull } from '../../rows/stored-text.js'
+import { type ThrottleRow, throttleIn } from '../../rows/throttle-row.js'
 import { stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'

@@ -1,6 +1,6 @@
 /** The counters of a SQLite store: what its throttles have counted, for a queue or for each of its groups. */
 
-import type { CounterRow, CounterShelf } from '../../rows/scope-throttle.js'
+import type { CounterRow, CounterShelf } from '../../rows/throttle-row.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 
 /** The most starts that are dropped at once: more than one claim adds, so that dropping catches up. */

@@ -1,8 +1,9 @@
 /** The throttles of a SQLite store, held during a transaction and written before its commit. */
 
 import { ruleText, type Throttle } from '../../../core/queue/throttle.js'
-import { type RateShelf, ScopeThrottle, type ThrottleRow } from '../../rows/scope-throttle.js'
+import { type RateShelf, ScopeThrottle } from '../../rows/scope-throttle.js'
 import type { SqlValue } from '../../rows/stored-text.js'
+import type { ThrottleRow } from '../../rows/throttle-row.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
 import { SqliteThrottleCounters } from './sqlite-throttle-counter.js'

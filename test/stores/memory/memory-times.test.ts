@@ -1,7 +1,7 @@
-/** What a queue of the memory store remembers for a time. */
+/** What lasts for a time in a queue of the memory store. */
 
 import { describe, expect, it } from 'vitest'
-import { CallMemory, ExpectedIds, RememberedIds } from '#src/stores/memory/queue/remembered.js'
+import { CallMemory, ExpectedIds, RememberedIds } from '#src/stores/memory/queue/memory-times.js'
 import { callMemoryCount, callMemoryMs, longestExpectMs } from '#src/stores/rules/bounds.js'
 
 const end = {
