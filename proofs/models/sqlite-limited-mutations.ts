@@ -117,7 +117,7 @@ export const sqliteLimitedMutations = mutationsIn(`
 * of an instant the last claim counts
 - SET count = count + excluded.count
 + SET count = excluded.count
-@ rows/scope-throttle.js
+@ rows/throttle-row.js
 * a window opens a ms early
 - at + offset + forMs + 1
 + at + offset + forMs
@@ -127,6 +127,7 @@ export const sqliteLimitedMutations = mutationsIn(`
 * a window opens without regard to what a recovery charged
 - total + charged - most
 + total - most
+@ rows/scope-throttle.js
 ! recovered throttles
 * a subject is forgotten a ms early
 - if (lastAt < at - longestCountedMs(rules))
