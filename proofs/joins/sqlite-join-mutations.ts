@@ -33,12 +33,12 @@ export const sqliteJoinMutations = mutationsIn(`
 ! joins that die
 @ sqlite/work/sqlite-completion.js
 * members that complete together are unheard
-- this.#transaction.joins.report({ ...results?.get(id), id, places, fate: 'completed' });
+- this.#transaction.joins.report({ ...results?.get(id), queue: queue.name, id, places, fate: 'completed' });
 + void 0;
 ! the ends of members
 * the results of members that complete together are not handed over
-- ...results?.get(id), id, places
-+ id, places
+- ...results?.get(id), queue: queue.name, id, places
++ queue: queue.name, id, places
 ! the ends of members
 * members complete like jobs that are none, one by one or together
 - noted = 'noted = 0'
