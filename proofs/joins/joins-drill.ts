@@ -3,15 +3,13 @@
  * members, and joins too. In the end everything is mended and revived, and every join must have come to an end.
  */
 
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Mill } from 'millrace'
 import { Dice } from '#src/store-testing/sequences/dice.js'
-import { forkedProgram, killed } from '../forked-program.js'
+import { LastingProcess } from '../lasting-process.js'
 import { type JoinRest, type JoinsSeen, judged } from './join-judge.js'
 import { JoinOperator } from './join-operator.js'
 import { joinsOf, ledgerIn, mendedIn, planOf } from './join-plan.js'
@@ -60,9 +58,12 @@ export async function joinsDrill(
   const share = Math.ceil(plan.joins / plan.producers)
   const producers = Array.from({ length: plan.producers }, (_, i) => {
     const args = [String(i * share), String(Math.min(plan.joins, (i + 1) * share))]
-    return new Lasting('join-producer.ts', args, env)
+    return new LastingProcess(join(import.meta.dirname, 'join-producer.ts'), args, env)
   })
-  const workers = Array.from({ length: plan.workers }, () => new Lasting('join-worker.ts', [], env))
+  const workers = Array.from(
+    { length: plan.workers },
+    () => new LastingProcess(join(import.meta.dirname, 'join-worker.ts'), [], env),
+  )
   const crew = [...producers, ...workers]
   const operator = new JoinOperator(mill, dice, folder)
   let [kills, disturbances] = [0, 0]
@@ -155,47 +156,4 @@ async function completedTwice(mill: Mill, { seed, joins }: DrillPlan, rests: Rea
     (['sums', 'tops'] as const).map(async (name) => (await mill.queue(name).depth()).processed),
   )
   return Math.max(0, sums! - most.sums) + Math.max(0, tops! - most.tops)
-}
-
-/** A process that is started again whenever it dies, until it ends by itself. */
-class Lasting {
-  isDone = false
-  isReady = false
-  readonly #program: string
-  readonly #args: readonly string[]
-  readonly #env: Readonly<Record<string, string>>
-  #process: ChildProcess
-
-  constructor(program: string, args: readonly string[], env: Readonly<Record<string, string>>) {
-    this.#program = program
-    this.#args = args
-    this.#env = env
-    this.#process = this.#start()
-  }
-
-  #start(): ChildProcess {
-    const started = forkedProgram(join(import.meta.dirname, this.#program), this.#args, { env: this.#env })
-    started.once('message', () => {
-      this.isReady = true
-    })
-    started.once('exit', (code) => {
-      this.isReady = false
-      if (this.isDone) return
-      if (code === 0) this.isDone = true
-      else this.#process = this.#start()
-    })
-    return started
-  }
-
-  kill(): Promise<void> {
-    return killed(this.#process)
-  }
-
-  async end(): Promise<void> {
-    this.isDone = true
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return
-    const ended = once(this.#process, 'exit')
-    this.#process.kill('SIGTERM')
-    await ended
-  }
 }
