@@ -1,8 +1,13 @@
 /** The ends of members as workers, listeners and pops make them: what the join that waits for them is told. */
 
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { bury, cancel, defineTask, many, type Settled, UnrecoverableError } from 'millrace'
-import { describe, expect, it } from 'vitest'
-import { storeKinds, testMill } from '../test-mill.js'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
 const ends = {
   returns: () => 'result',
@@ -43,9 +48,18 @@ const whole = defineTask({
   },
 })
 
-const tasks = [part, foreign, item, whole]
+const strict = defineTask({ name: 'strict', queue: 'wholes', joins: { parts: many(part) }, run: async () => {} })
+
+const tasks = [part, foreign, item, whole, strict]
 const queues = { elsewhere: {}, items: {} }
 const none = { parts: [], foreign: [], items: [] }
+
+/** On a file of its own. */
+function freshSqlite(): SqliteStore {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-ends-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return new SqliteStore({ file: join(folder, 'jobs.db') })
+}
 
 describe.each(storeKinds)('a join on %s hears of a member', (kind) => {
   it('that returns, fails for the last time, cannot be mended, or ends itself by its outcome', async () => {
@@ -55,6 +69,28 @@ describe.each(storeKinds)('a join on %s hears of a member', (kind) => {
     const job = await mill.enqueue(whole, {}, { after: { ...none, parts } })
 
     expect(await job.result({ timeout: '10s' })).toEqual(['completed result', 'dead', 'dead', 'dead', 'cancelled'])
+  })
+
+  it('whose stored input cannot be read', async () => {
+    const store = kind === 'memory' ? new MemoryStore() : freshSqlite()
+    const { enqueue } = store.joins
+    // As another program might have stored it.
+    store.joins.enqueue = (calls) =>
+      enqueue.call(
+        store.joins,
+        calls.map((call) => ({
+          ...call,
+          jobs: call.jobs.map((job) => (/\.parts\.1$/.test(job.id) ? { ...job, payload: '{"cut' } : job)),
+        })),
+      )
+    const mill = testMillOn(store, { tasks, queues })
+    await mill.worker({ queues: ['parts', 'wholes'] }).start()
+    const after = { parts: ['returns', 'returns', 'returns'] as const }
+    const going = await mill.enqueue(whole, {}, { after: { ...none, ...after } })
+    const failing = await mill.enqueue(strict, {}, { after })
+
+    expect(await going.result({ timeout: '10s' })).toEqual(['completed result', 'dead', 'completed result'])
+    await expect(failing.result({ timeout: '10s' })).rejects.toThrow(/join-member-dead.*parts\.1' .* is dead: .*JSON/s)
   })
 
   it('that a listener completes or fails', async () => {

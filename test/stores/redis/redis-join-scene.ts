@@ -45,11 +45,11 @@ export class RedisJoins {
   }
 
   /** A scene of the contract on such a handle, with its queues. `shards`: of the queue of members. */
-  async scene(dies?: Death, shards = 1): Promise<JoinScene> {
+  async scene(dies?: Death, shards = 1, meanwhile?: Meanwhile): Promise<JoinScene> {
     const advance = async (ms: number) => {
       this.now += ms
     }
-    const scene = new JoinScene({ name: 'redis', advance } as StoreHarness, await this.open(dies))
+    const scene = new JoinScene({ name: 'redis', advance } as StoreHarness, await this.open(dies, undefined, meanwhile))
     await scene.openQueue()
     await scene.openQueue({ name: members, shards })
     return scene

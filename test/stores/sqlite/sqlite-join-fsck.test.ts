@@ -1,7 +1,9 @@
+import { defineTask, many } from 'millrace'
 import { afterEach, expect, it } from 'vitest'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import { testMillOn } from '../../test-mill.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
 
 const scene = new SqliteScene()
@@ -43,6 +45,38 @@ it('a join that waits passes the check, and repair leaves it as it is', async ()
   expect(await faults(store)).toEqual([])
   expect((await store.health.repair!()).mended).toEqual([])
   expect(await stateOf(store)).toBe('waiting')
+})
+
+it('a check beside a worker that settles members finds nothing', { timeout: 60_000 }, async () => {
+  const row = defineTask({
+    name: 'row',
+    retry: { max: 0 },
+    run: async (n: number) => {
+      if (n % 9 === 8) throw new Error('broken')
+      return n
+    },
+  })
+  const going = defineTask({ name: 'going', joins: { rows: many(row, { onDead: 'go-on' }) }, run: async () => {} })
+  const strict = defineTask({ name: 'strict', joins: { rows: many(row, { cancelRest: true }) }, run: async () => {} })
+  const mill = testMillOn(scene.store(), { tasks: [row, going, strict] })
+  const checker = scene.store()
+  await checker.open([])
+  const rows = Array.from({ length: 40 }, (_, n) => n)
+  const joins = [going, strict, going, strict, going, strict]
+  await mill.worker({ concurrency: 4 }).start()
+  const jobs = await Promise.all(joins.map((task) => mill.enqueue(task, undefined, { after: { rows } })))
+  let isOver = false
+  const over = Promise.allSettled(jobs.map((job) => job.result({ timeout: '40s' }))).then((ends) => {
+    isOver = true
+    return ends.map(({ status }) => status)
+  })
+  const found: string[] = []
+  let checks = 0
+  for (; !isOver; checks += 1) found.push(...(await faults(checker)))
+
+  expect(found).toEqual([])
+  expect(checks).toBeGreaterThan(1)
+  expect(await over).toEqual(joins.map((task) => (task === going ? 'fulfilled' : 'rejected')))
 })
 
 it.each([

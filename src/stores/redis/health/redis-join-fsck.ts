@@ -131,7 +131,9 @@ export class RedisJoinFsck {
   }
 
   /** Asks where they should be for the members that have not ended. */
-  async #lostOf(home: RedisShard, id: string, { sets }: RedisJoin, found: FoundFaults): Promise<void> {
+  async #lostOf(home: RedisShard, id: string, { sets, open }: RedisJoin, found: FoundFaults): Promise<void> {
+    // Its members are being stored after it. If its producer dies, it is dead as never sealed.
+    if (open === 1) return
     for (const set of sets) {
       if (set.size < 0) continue
       const queue = this.#queues.get(set.queue)
