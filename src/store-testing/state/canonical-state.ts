@@ -13,6 +13,7 @@ import type { MaxRunning } from '../../core/queue/queue-limits.js'
 import type { OwnRates } from '../../core/queue/throttle.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { QueueKind } from '../../stores/contract/queue-settings.js'
+import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
 
 export interface CanonicalState {
   /** The store's clock at the moment of the dump. */
@@ -253,6 +254,23 @@ export type CanonicalPayload = `text:${string}` | `bytes:${string}`
 
 export function canonicalPayload(payload: Payload): CanonicalPayload {
   return typeof payload === 'string' ? `text:${payload}` : `bytes:${Buffer.from(payload).toString('hex')}`
+}
+
+/** The counter of a throttle at `now`, on the clock of its starts; `seenFrom`: earlier starts no longer count. */
+export function canonicalCounter(
+  group: string,
+  { log, grids }: Counter,
+  now: number,
+  seenFrom: number,
+): CanonicalCounter {
+  return {
+    group,
+    starts: log.filter(({ at }) => at >= seenFrom).map(({ at, count }) => ({ agoMs: now - at, count })),
+    grids: grids.map(({ slotUs, credit }) => ({
+      slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
+      credit,
+    })),
+  }
 }
 
 /** `maxRunning`, from the bounds as a store has them. */

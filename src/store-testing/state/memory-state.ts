@@ -12,10 +12,8 @@ import { memoryOf } from '../../stores/memory/queue/memory-retention.js'
 import type { MemoryThrottle } from '../../stores/memory/queue/memory-throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import type { PayloadEntry } from '../../stores/rules/payloads.js'
-import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
 import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import {
-  type CanonicalCounter,
   type CanonicalEntry,
   type CanonicalJob,
   type CanonicalLanes,
@@ -25,6 +23,7 @@ import {
   type CanonicalRemains,
   type CanonicalState,
   type CanonicalThrottle,
+  canonicalCounter,
   canonicalPayload,
 } from './canonical-state.js'
 
@@ -63,17 +62,6 @@ function canonicalThrottle(throttle: MemoryThrottle, now: number): CanonicalThro
       .map((group) => [group, throttle.counter(group, at)] as const)
       .filter(([, { log }]) => log.length > 0)
       .map(([group, counter]) => canonicalCounter(group, counter, now, at - longestCountedMs(throttle.rulesOf(group)))),
-  }
-}
-
-function canonicalCounter(group: string, { log, grids }: Counter, now: number, seenFrom: number): CanonicalCounter {
-  return {
-    group,
-    starts: log.filter(({ at }) => at >= seenFrom).map(({ at, count }) => ({ agoMs: now - at, count })),
-    grids: grids.map(({ slotUs, credit }) => ({
-      slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
-      credit,
-    })),
   }
 }
 

@@ -15,7 +15,7 @@ import type { Starts } from '../../stores/rules/throttle/start-log.js'
 import { type Counter, counterAtRest } from '../../stores/rules/throttle/throttle-counter.js'
 import { recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
 import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
-import type { CanonicalLanes, CanonicalThrottle } from './canonical-state.js'
+import { type CanonicalLanes, type CanonicalThrottle, canonicalCounter } from './canonical-state.js'
 
 /** The keys of a shard that its lanes are in, by group. */
 interface LaneKeys {
@@ -93,17 +93,7 @@ async function throttleState(
     const { log, grids } = recoveredCounter(counter, ofGroup, { count: recoveries, shiftMs: 0 }, recovery)
     const last = log.at(-1)
     if (last === undefined || last.at < seenFrom) return []
-    const seen = log.filter((one) => one.at >= seenFrom)
-    return [
-      {
-        group,
-        starts: seen.map((one) => ({ agoMs: now - shiftMs - one.at, count: one.count })),
-        grids: grids.map(({ slotUs, credit }) => ({
-          slotAgoUs: slotUs === undefined ? null : (now - shiftMs) * 1_000 - slotUs,
-          credit,
-        })),
-      },
-    ]
+    return [canonicalCounter(group, { log, grids }, now - shiftMs, seenFrom)]
   })
   return {
     scope,

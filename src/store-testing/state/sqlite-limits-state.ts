@@ -10,7 +10,7 @@ import { type Recovery, recoveredCounter } from '../../stores/rules/throttle/thr
 import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
-import type { CanonicalCounter, CanonicalLanes, CanonicalThrottle } from './canonical-state.js'
+import { type CanonicalLanes, type CanonicalThrottle, canonicalCounter } from './canonical-state.js'
 
 interface LaneColumns {
   readonly grp: string
@@ -97,15 +97,4 @@ function counterOf(db: Database, throttle: ThrottleRow, row: CounterRow, rules: 
   const recovery: Recovery = { run: run!, count: recoveries, at: recovered_at, shiftMs: shift_ms }
   const written = { log: log.map(({ at, count }) => ({ at, count })), grids }
   return recoveredCounter(written, rules, { count: row.recoveries, shiftMs: row.shift_ms }, recovery)
-}
-
-function canonicalCounter(group: string, { log, grids }: Counter, now: number, seenFrom: number): CanonicalCounter {
-  return {
-    group,
-    starts: log.filter(({ at }) => at >= seenFrom).map(({ at, count }) => ({ agoMs: now - at, count })),
-    grids: grids.map(({ slotUs, credit }) => ({
-      slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
-      credit,
-    })),
-  }
 }

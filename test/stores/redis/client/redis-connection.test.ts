@@ -16,6 +16,7 @@ import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { redisScript, ScriptRefusal } from '#src/stores/redis/client/redis-script.js'
+import { errorOf, until } from './redis-answers.js'
 
 const never = new AbortController().signal
 const count = redisScript('count', "return redis.call('INCR', KEYS[1])")
@@ -51,18 +52,6 @@ function beside(options: RedisOptions = {}): Redis {
   other.on('error', () => {})
   others.push(other)
   return other
-}
-
-async function errorOf(promise: Promise<unknown>): Promise<Error> {
-  return promise.then(
-    () => new Error('it did not reject'),
-    (error: Error) => error,
-  )
-}
-
-/** Asks until the answer is what is hoped for; the test's own time limit ends it otherwise. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo().catch(() => false))) await pause(20)
 }
 
 async function clients(): Promise<string[]> {

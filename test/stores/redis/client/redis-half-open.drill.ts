@@ -1,6 +1,5 @@
 /** The connection on which nothing passes any more, and nobody is told: half-open. */
 
-import { setTimeout as pause } from 'node:timers/promises'
 import { type FaultProxy, faultProxy, type RedisServer, startRedis } from 'millrace/store-testing'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
@@ -8,6 +7,7 @@ import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { redisScript } from '#src/stores/redis/client/redis-script.js'
+import { errorOf, until } from './redis-answers.js'
 
 const never = new AbortController().signal
 const count = redisScript('count', "return redis.call('INCR', KEYS[1])")
@@ -25,18 +25,6 @@ afterEach(async () => {
   await proxy.close()
   await server.stop()
 })
-
-async function errorOf(promise: Promise<unknown>): Promise<Error> {
-  return promise.then(
-    () => new Error('it did not reject'),
-    (error: Error) => error,
-  )
-}
-
-/** Asks until the answer is what is hoped for; the test's own time limit ends it otherwise. */
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo().catch(() => false))) await pause(20)
-}
 
 it('a connection without answers is given up, and the next one works', async () => {
   await through.run(count, ['n'], [])
