@@ -98,14 +98,6 @@ export const redisMutations = mutationsIn(String.raw`
 * a beat does not look at the fence
 - if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[n + 1])) then
 + if not claim then
-* a beat may shorten the lease
-- 'GT', ends_at
-+ ends_at
-* a beat shortens the lease that is shared
-- elseif ends_at > tonumber(call('ZSCORE', LEASES, '\0' .. sub(claim, 1, 7)) or 0) then
-+ else
-* a claim that is renewed still counts as sharing its first lease
--       leave_lease(sub(claim, 1, 7), 1)
 * startedAt is set by every beat
 - said[1] = before[1] ~= '' and before[1] or started_at(said[1])
 + said[1] = started_at(said[1])
@@ -113,7 +105,42 @@ export const redisMutations = mutationsIn(String.raw`
 - (call('HGET', NOTES, 'l' .. id) or '') .. more
 + more .. (call('HGET', NOTES, 'l' .. id) or '')
 ! checkpoints and logs
+@ redis/lua/lease-lua.js
+* a beat may shorten the lease
+- 'GT', ends_at
++ ends_at
+* a beat shortens the lease that is shared
+- elseif ends_at > tonumber(call('ZSCORE', LEASES, '\0' .. sub(claim, 1, 7)) or 0) then
++ else
+* a claim that is renewed still counts as sharing its first lease
+-     leave_lease(sub(claim, 1, 7), 1)
+@ redis/records/redis-steps.js
+* a step that is kept again is stored again
+- if not (j.steps and entries().kind(id, 'n', ARGV[5])) then
++ if true then
+! steps
+* a job that has reached a step expires
+- stay(j)
+! steps
+* a signal comes though its wait was over
+- return before == 's' and 's' or 'g'
++ return 's'
+! signals
+* the signal that a job waits for may have no room
+- if not is_awaited and not
++ if not
+! signals
+@ redis/lua/steps-lua.js
+* a job that has its signal already waits all the same
+-   if call('HEXISTS', STEPS, j.id .. '\\0g' .. signal) == 1 then return enter(j, 'r') end
+! signals
+* nobody notices when the time of a wait is over
+-   if until_at > 0 then call('ZADD', SIGNAL_WAITS, string.format('%.0f', until_at), j.seq .. j.id) end
+! signals
 @ redis/lua/prelude.js
+* the steps of a job stay when it is gone
+-   if j.steps then late.entries().drop(j) end
+! steps
 * a shared lease stays when the last claim has left it
 -   call('ZREM', LEASES, '\0' .. fence_bytes)
 * what is taken from the middle of the ready list is not counted as left behind

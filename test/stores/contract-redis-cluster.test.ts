@@ -25,5 +25,7 @@ contractOf('redis-cluster', [
   'joins',
   'the ends of members',
   'joins that die',
+  'steps',
+  'signals',
   'closing',
 ])

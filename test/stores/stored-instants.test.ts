@@ -55,6 +55,9 @@ const redisRules: Record<string, Rule> = {
   dead: 'wall',
   joins: 'wall',
   'join-tasks': 'wall',
+  // A time to wait is for people, and counts as a due time does.
+  steps: 'wall',
+  'signal-waits': 'wall',
   morgue: 'wall',
   // Brought back 30 s after a claim has met them, whatever they say: see `transit-lua`.
   transit: 'told',

@@ -19,7 +19,7 @@ local redis = (function()
 local AUDIT, INSTANT, TOLD = table.remove(KEYS), tonumber(table.remove(ARGV)), table.remove(ARGV)
 local server = redis
 local seen = {}
-local names = { l = 'ready', r = 'ready', x = 'ready', s = 'scheduled', w = 'waiting', c = 'completed', d = 'dead' }
+local names = { l = 'ready', r = 'ready', x = 'ready', s = 'scheduled', w = 'waiting', a = 'waiting', c = 'completed', d = 'dead' }
 local function base(key) return string.match(key, '^(.*):[%a-]+$') end
 local function state_of(tag, id)
   local known = seen[tag .. id]
@@ -30,7 +30,7 @@ local function state_of(tag, id)
     known = { state = 'running', fence = struct.unpack('>I7', claim), worker = string.sub(claim, 16, 15 + string.byte(claim, 15)) }
   else
     local past, record = server.call('HGET', tag .. ':history', id), server.call('HGET', tag .. ':jobs', id)
-    if record then known = { state = names[past and string.sub(past, 1, 1) or string.lower(string.sub(record, 1, 1))] } end
+    if record then known = { state = names[string.lower(string.sub(past or record, 1, 1))] } end
   end
   seen[tag .. id] = known
   return known
@@ -73,7 +73,7 @@ local function call(command, ...)
     elseif name == 'history' and command == 'HSET' then
       for i = 1, #args, 2 do
         local was = state_of(tag, args[i])
-        if was.state ~= 'running' or was.ended then became(tag, args[i], names[string.sub(args[i + 1], 1, 1)]) end
+        if was.state ~= 'running' or was.ended then became(tag, args[i], names[string.lower(string.sub(args[i + 1], 1, 1))]) end
       end
     elseif name == 'jobs' then
       for i = 1, #args, command == 'HSET' and 2 or 1 do

@@ -234,6 +234,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     x: 'ready',
     s: 'scheduled',
     w: 'waiting',
+    a: 'waiting',
     c: 'completed',
     d: 'dead',
   } as const

@@ -101,6 +101,6 @@ export function stepsOf({
   throw new UnsupportedByStoreError(
     traits.name,
     'steps of a job, sleeps and signals',
-    'Use another store, such as sqlite:, or make a job of each step, which enqueues the next.',
+    'Use another store, such as sqlite: or redis:, or make a job of each step, which enqueues the next.',
   )
 }

@@ -93,7 +93,7 @@ export const shardKeys = [
   'running-by-group',
   /** Sorted set by the instant in ms at which they expire: waiting jobs that were never taken: sequence, id. */
   'expiring',
-  /** Sorted set: joins that wait for their members, as in `scheduled`. */
+  /** Sorted set: jobs that wait for the members of a join, or for a signal, as in `scheduled`. */
   'joining',
   /** Hash: the joins of the shard, and what those of all shards know of the members here (`joins-lua.ts`). */
   'joins',
@@ -104,6 +104,10 @@ export const shardKeys = [
    * minus the instant in ms since which something is to be told elsewhere; a positive one when a sweep is to do it.
    */
   'join-tasks',
+  /** Hash: the steps and signals that jobs keep, and the signals that they wait for (`steps-lua.ts`). */
+  'steps',
+  /** Sorted set by the instant in ms at which their time is over: jobs that wait for a signal: sequence, id. */
+  'signal-waits',
 ] as const
 
 /**
@@ -187,6 +191,8 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset'>> = {
   joins: 'hash',
   joined: 'hash',
   'join-tasks': 'zset',
+  steps: 'hash',
+  'signal-waits': 'zset',
   payloads: 'zset',
   bodies: 'hash',
   'claimed-payloads': 'hash',
@@ -281,8 +287,8 @@ export function scheduleIndexKeys(namespace: string): readonly [index: string, p
 }
 
 /**
- * The index of the joins of a namespace: a hash of all queues that may have joins or members; a hash that says which
- * worker sweeps.
+ * The index of the joins of a namespace: a hash of all queues that may have joins or members, or jobs that wait for a
+ * signal for a bounded time; a hash that says which worker sweeps.
  */
 export function joinIndexKeys(namespace: string): readonly [places: string, lead: string] {
   return [`{${namespace}}:join-places`, `{${namespace}}:join-lead`]

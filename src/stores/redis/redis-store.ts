@@ -14,6 +14,7 @@ import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
+import type { Steps } from '../contract/steps.js'
 import type { Store } from '../contract/store.js'
 import type { StoreHealth } from '../contract/store-health.js'
 import type { Throttles } from '../contract/throttles.js'
@@ -32,6 +33,7 @@ import { redisHistory } from './records/redis-history.js'
 import { RedisListing } from './records/redis-listing.js'
 import { redisRecords } from './records/redis-records.js'
 import { redisRegistry } from './records/redis-registry.js'
+import { redisSteps } from './records/redis-steps.js'
 import { redisThrottles } from './records/redis-throttles.js'
 import { RedisIdleCache } from './redis-idle-cache.js'
 import { liveChannel } from './redis-keys.js'
@@ -68,6 +70,7 @@ export class RedisStore implements Store {
   readonly live: LiveMessages
   readonly history: History
   readonly joins: Joins
+  readonly steps: Steps
   readonly health: StoreHealth
   readonly #client: RedisClient
   readonly #replicas: number
@@ -109,8 +112,9 @@ export class RedisStore implements Store {
     setMaxListeners(0, this.#closing.signal)
     this.live = redisLive(client, namespace, this.#closing.signal, () => this.#refuseClosed())
     this.history = redisHistory(client, namespace, () => this.#refuseClosed())
-    this.#graphs = new RedisGraphEnqueue(client, this.#queues, namespace, replicas)
+    this.#graphs = new RedisGraphEnqueue(this.#queues, replicas)
     this.joins = new RedisJoins(client, this.#queues, this.#graphs, namespace, () => this.#refuseClosed())
+    this.steps = redisSteps(client, this.#queues, namespace, () => this.#refuseClosed())
     // Loaded on demand: most threads and processes that open a store never use it.
     this.health = {
       examine: async () =>

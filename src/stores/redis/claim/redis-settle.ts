@@ -9,6 +9,7 @@ import type { RedisArgument } from '../client/redis-client.js'
 import { listIn, textIn } from '../client/redis-reply.js'
 import { refuse, type ShardScript } from '../client/redis-script.js'
 import { resultBytes } from '../format/redis-job.js'
+import { renewal } from '../lua/lease-lua.js'
 import { shardScript, withJobs } from '../lua/prelude.js'
 import { readerPair, type ScriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
@@ -25,11 +26,16 @@ const settleAnswers: Record<string, SettleAnswer> = { o: 'ok', l: 'lost', g: 'go
 const extendAnswers: Record<string, ExtendAnswer> = { o: 'ok', l: 'lost', c: 'cancel' }
 
 export function settleItems(queues: RedisQueues, items: readonly SettleItem[]): Promise<SettleAnswer[]> {
-  const holdFirst = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) => {
+  const first = (shard: RedisShard, queue: RedisQueue, some: readonly SettleItem[]) => {
     const holding = some.filter(isHolding).filter((item) => firstOf(some, item) === item)
-    return holding.length === 0 ? undefined : holdOthers(queues, shard, queue, holding)
+    const isSwept = some.some((item) => item.kind === 'wait' && item.withinMs !== undefined)
+    if (holding.length === 0 && !isSwept) return undefined
+    return Promise.all([
+      holding.length > 0 && holdOthers(queues, shard, queue, holding),
+      isSwept && queues.registerSwept([queue.name]),
+    ])
   }
-  return answered(queues, settleScripts, items, pushSettles, settleAnswers, holdFirst)
+  return answered(queues, settleScripts, items, pushSettles, settleAnswers, first)
 }
 
 export function extendItems(queues: RedisQueues, items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
@@ -87,14 +93,14 @@ function firstOf(items: readonly SettleItem[], { id, fence }: ClaimKey): SettleI
   return items.find((item) => item.id === id && item.fence === fence)
 }
 
-/** `first`: does the work in other shards before the script runs; returns undefined if there is none. */
+/** `first`: does what is to be done elsewhere before the script runs; returns undefined if that is nothing. */
 async function answered<Item extends ClaimKey, Answer extends string>(
   queues: RedisQueues,
   script: ShardScript | ScriptPair,
   items: readonly Item[],
   push: (args: RedisArgument[], items: readonly Item[], shard: RedisShard) => void,
   answersBy: Record<string, Answer>,
-  first?: (shard: RedisShard, queue: RedisQueue, items: readonly Item[]) => Promise<void> | undefined,
+  first?: (shard: RedisShard, queue: RedisQueue, items: readonly Item[]) => Promise<unknown> | undefined,
 ): Promise<Answer[]> {
   const answers = new Array<Answer | undefined>(items.length).fill(undefined)
   await sendByShard(queues, items, async (shard, numbers, queue) => {
@@ -186,6 +192,9 @@ function pushSettle(args: RedisArgument[], item: SettleItem): void {
     case 'bury':
       args.push('b', given(item.error), given(item.reason), runText(item.run), String(item.done ?? 0))
       return
+    case 'wait':
+      args.push('w', item.signal, item.withinMs === undefined ? '' : whole(item.withinMs))
+      return
     case 'cancel':
       args.push('x', given(item.reason), runText(item.run))
   }
@@ -247,6 +256,7 @@ if not form[1] then ${refuse('unknown')} end
 if ${isSetBack('form[2]')} then turn_back(form[2]) end
 call('HSET', META, 'seenAt', now)
 local answers = {}
+${renewal}
 local n = 1
 while n <= #ARGV do
   local id, beat = ARGV[n], ARGV[n + 3]
@@ -254,15 +264,7 @@ while n <= #ARGV do
   if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[n + 1])) then
     answers[#answers + 1] = 'l'
   else
-    local flags = byte(claim, 14) - 64
-    local ends_at, was = now + tonumber(ARGV[n + 2]), flags
-    if has(flags, OWNLEASE) then call('ZADD', LEASES, 'GT', ends_at, id)
-    -- A half-executed script may have left the claim without its shared lease.
-    elseif ends_at > tonumber(call('ZSCORE', LEASES, '\0' .. sub(claim, 1, 7)) or 0) then
-      leave_lease(sub(claim, 1, 7), 1)
-      call('ZADD', LEASES, ends_at, id)
-      flags = flags + OWNLEASE
-    end
+    local was, flags = byte(claim, 14) - 64, renew(id, claim, now + tonumber(ARGV[n + 2]))
     if beat ~= '' then
       local said, before = read_beat(beat), read_beat(call('HGET', NOTES, 'b' .. id) or '')
       if said[1] ~= '' then said[1] = before[1] ~= '' and before[1] or started_at(said[1]) end

@@ -11,7 +11,7 @@ import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
 /** The items of a settle call, read from ARGV. */
 const settleItems = `
-local extras = { c = 0, j = 1, k = 3, t = 6, r = 3, b = 4, x = 2, h = 2 }
+local extras = { c = 0, j = 1, k = 3, t = 6, r = 3, b = 4, w = 2, x = 2, h = 2 }
 -- For each item its position in ARGV, its id, its fence in bytes and its kind.
 local items, ids, item_fences, kinds = {}, {}, {}, {}
 local fences = {}
@@ -168,6 +168,8 @@ const parts: Readonly<
       readonly keys: readonly string[]
       /** A branch for the item `i` if its job seems to be a member of a join and to leave nothing else. */
       readonly member: string
+      /** A branch for a job that is to wait for a signal. */
+      readonly wait: string
       /** Ends these, after all others. */
       readonly endMembers: string
       /** Writes what joins are to know, and says whether some are to be told. */
@@ -182,6 +184,7 @@ local function keep(j, result, for_ms)
   leave(j)
   j.reason = nil
   call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)
+  if j.steps then entries().drop(j) end
   enter(j, 'c')
   call('HSET', NOTES, 'r' .. j.id, result)
   if j.places then joins().kept(j, result) end
@@ -201,6 +204,9 @@ local function drop_done() end
         left[id] = true
         numbers[#numbers + 1] = i
         placed[#placed + 1] = id`,
+    wait: `
+  elseif kind == 'w' then
+    if has(j.claim.flags, CANCEL) then finish(j, 'x') else entries().wait(j, a, b) end`,
     endMembers: String.raw`
   for n, rec in ipairs(placed[1] and call('HMGET', JOBS, unpack(placed)) or {}) do
     local i, id, place, serial, number = numbers[n], placed[n], nil, nil, nil
@@ -241,6 +247,7 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
     atOnce: ' or follows[id]',
     keys: ['CLAIMS', 'JOBS', 'CLAIMED_PAYLOADS'],
     member: '',
+    wait: '',
     endMembers: '',
     flush: 'false',
   },
@@ -252,10 +259,10 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
  * of each; for several with results for their joins the negated number, and of each its id and its result in the stored
  * form. For any other item id, fence, kind, and the arguments of the kind: c complete · j complete, with a result for its
  * joins in its stored form · k complete and keep: result in its stored form, ms or '', run · t retry: ms, last (1 or 0),
- * error, reason, run, done · r release: ms, error, done · b bury: error, reason, run, done · x cancel: reason, run · h
- * hold: queue or group, ms; it stands before the end of the same claim, and is made with that. Error and reason are '' if
- * absent, otherwise they begin with '='. A run is how many ms ago the handler began, host and pid, with NUL between them,
- * or '' if it is not reported.
+ * error, reason, run, done · r release: ms, error, done · b bury: error, reason, run, done · w wait: name of the signal, ms
+ * or '' · x cancel: reason, run · h hold: queue or group, ms; it stands before the end of the same claim, and is made with
+ * that. Error and reason are '' if absent, otherwise they begin with '='. A run is how many ms ago the handler began, host
+ * and pid, with NUL between them, or '' if it is not reported.
  * Returns one letter per item, none for a hold: o ok, l lost, g gone; '' if all are ok. Then a '!' if joins in other
  * shards are to be told. Refuses `unknown`, and `moved` if the shard is
  * closed.
@@ -298,7 +305,7 @@ local function settle(n, id, kind, hold)
     else schedule(j, tonumber(a)) end
   elseif kind == 'b' then
     know_run(j, c)
-    bury(j, given(b), given(a))
+    bury(j, given(b), given(a))${parts[kind].wait}
   else
     if not (j.reason and has(j.claim.flags, CANCEL)) then j.reason = given(a) end
     know_run(j, b)

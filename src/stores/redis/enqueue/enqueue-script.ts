@@ -75,8 +75,8 @@ ${graph.taken}  if added[id] then return 'w' end
     local j = job(id)
     if j.claim then return 'p' end
     if j.state == 'c' then return 'm' end
-    -- A join or member is as good as running: nothing takes its place.
-    return j.state == 'd' and 'x' or (j.places and 'p' or 'w')
+    -- A join, a member, or a job that has reached a step or waits for a signal is as good as running: nothing takes its place.
+    return j.state == 'd' and 'x' or ((j.places or j.steps or j.state == 'a') and 'p' or 'w')
   end
   return ended[n] and unpackn('>I6', ended[n], 33) > now and 'm' or nil
 end

@@ -12,8 +12,8 @@ import { readNumber, readRecord } from './redis-record.js'
 /** The changes of a job since it was added. */
 export interface JobPast {
   /**
-   * `l` in the ready list, `r` ready, `x` suspect, `s` scheduled, `w` waiting for members, `c` completed, `d` dead. For a
-   * running job, its last one.
+   * `l` in the ready list, `r` ready, `x` suspect, `s` scheduled, `w` waiting for members, `a` waiting for a signal, `c`
+   * completed, `d` dead. For a running job, its last one.
    */
   readonly state: string
   readonly updatedAt: number
@@ -25,7 +25,8 @@ export interface JobPast {
 
 export function readPast(past: Buffer): JobPast {
   return {
-    state: String.fromCharCode(past[0]!),
+    // A capital: the job has steps or signals.
+    state: String.fromCharCode(past[0]! | 32),
     updatedAt: past.readUIntBE(1, 6),
     stamp: readNumber(past, 7, 7),
     attempt: past.readUIntBE(14, 3),
@@ -133,6 +134,12 @@ export function readPayload(result: Buffer): Checkpoint {
   return { payload, ...(codec === '' ? {} : { codec }) }
 }
 
+/** `steps-lua.ts` describes the form. */
+export function readWait(wait: Buffer): NonNullable<StoredJob['awaits']> {
+  const until = readNumber(wait, 0, 6)
+  return { signal: wait.toString('utf8', 6), ...(until === 0 ? {} : { until }) }
+}
+
 /** `redis-records.ts` describes the form. */
 export function readFields(fields: Buffer): JobFields {
   const found = fields.toString().split('\0').slice(0, -1)
@@ -153,6 +160,7 @@ export const stateOf: Record<string, JobState> = {
   x: 'ready',
   s: 'scheduled',
   w: 'waiting',
+  a: 'waiting',
   c: 'completed',
   d: 'dead',
 }
@@ -184,8 +192,9 @@ export const nothingThere: JobView = {
 
 /** Reads one view of the view script of plain queues. `hiddenUntil`: dead jobs that ended until then have expired. */
 export function viewIn(queue: string, id: string, reply: RedisReply, now: number, hiddenUntil: number): JobView {
-  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log, expiresAt, fields, remains] =
+  const [record, past, claim, error, beat, result, worker, expiry, ended, checkpoint, log, expiresAt, fields, ...rest] =
     listIn(reply)
+  const [remains, wait] = rest
   const { updatedAt: saidAt, ...facts } = beat === null ? {} : readBeat(bytesIn(beat!))
   const noted = {
     ...(fields === null ? {} : { fields: readFields(bytesIn(fields!)) }),
@@ -227,6 +236,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     ...(result === null ? {} : { result: readResult(bytesIn(result)) }),
     ...(reason === undefined ? {} : { reason }),
     ...(places?.startsWith('w') ? { isJoin: true } : {}),
+    ...(wait === null ? {} : { awaits: readWait(bytesIn(wait!)) }),
   }
   const isHidden =
     (state === 'completed' && expiry !== null && numberIn(expiry) <= now) ||

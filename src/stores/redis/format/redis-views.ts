@@ -79,20 +79,21 @@ function placeIn([key, keeps, onDead]: readonly RedisReply[]): Omit<MemberOf, 'n
 /**
  * KEYS: those of one shard. ARGV: whether the jobs are read alone (1 or 0), ids.
  * Returns { now, maximal age of the dead or '', views }. A view is { record, past, claim, error, beat, result, worker,
- * expiry, ended, checkpoint, log, when it expires, fields, record that remains }, with nil for absent parts, and for
- * checkpoint and log unless the jobs are read alone.
+ * expiry, ended, checkpoint, log, when it expires, fields, record that remains, what it waits for }, with nil for absent
+ * parts, and for checkpoint and log unless the jobs are read alone.
  */
 const viewLua = `
 local views, alone, expire = {}, ARGV[1] == '1', call('EXISTS', EXPIRING) == 1
 for i = 2, #ARGV do
   local id = ARGV[i]
-  local rec = call('HGET', JOBS, id)
+  local rec, past = call('HGET', JOBS, id), call('HGET', HISTORY, id)
   local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'f' .. id, 'x' .. id, 'p' .. id)
   views[i - 1] = {
-    rec, call('HGET', HISTORY, id), call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
+    rec, past, call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
     rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
     alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id),
-    notes[6] or (expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id)), notes[5], notes[7] }
+    notes[6] or (expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id)), notes[5], notes[7],
+    past and find(past, '^[aA]') and call('HGET', STEPS, id .. '\\0w') or false }
 end
 return { now, call('HGET', META, 'deadAge') or '', views }
 `

@@ -162,6 +162,42 @@ end
 sets['join-tasks'] = true
 `
 
+/** To be inserted between the checks for all queues and their steps. */
+const stepChecks = String.raw`
+-- Of a job that waits for a signal: until when, or nil if that has no bound.
+local function wait_until(id)
+  local wait = call('HGET', STEPS, id .. '\0w')
+  local until_at = wait and #wait > 6 and unpackn('>I6', wait) or 0
+  return until_at > 0 and until_at or nil
+end
+local function awaits(j) return not j.claim and j.state == 'a' end
+own_checks.steps = function(field, value)
+  local id = string.match(field, '^%Z+') or ''
+  local kind, rest, j = sub(field, #id + 2, #id + 2), sub(field, #id + 3), look(id)
+  if j == nil then return say('jobless', name, id) elseif not j then return end
+  if kind == 'w' then
+    if #value < 7 then say('unreadable', name, id)
+    elseif not awaits(j) then say('misplaced', name, id)
+    elseif tonumber(call('ZSCORE', SIGNAL_WAITS, j.seq .. id) or nil) ~= wait_until(id) then say('untimed', 'signal-waits', id) end
+  elseif not j.steps then say('unmarked', name, id)
+  elseif kind == '' then
+    if #value ~= 14 then say('unreadable', name, id) end
+  elseif kind == '#' then
+    if call('HEXISTS', STEPS, id .. '\0' .. value) == 0 then say('uneven', name, id) end
+  elseif kind == 'n' or kind == 'g' then
+    if #value < 17 then say('unreadable', name, id)
+    elseif call('HGET', STEPS, id .. '\0#' .. string.format('%d', unpackn('>I4', value, 2))) ~= kind .. rest then say('uneven', name, id) end
+  else say('foreign', name, field) end
+end
+own_checks['signal-waits'] = function(member, score)
+  local id = sub(member, 7)
+  local j = look(id)
+  if j == nil then say('jobless', name, id)
+  elseif j and not (awaits(j) and member == j.seq .. id and tonumber(score) == wait_until(id)) then say('misplaced', name, id) end
+end
+sets['signal-waits'] = true
+`
+
 /** A breach is reported as word, key, id. Jobs are read with care, because here their bytes may be anything. */
 const breaches = String.raw`
 local found = {}
@@ -190,7 +226,7 @@ local function is_whole(rec)
   return not has(flags, 16) or (length ~= nil and from + tonumber(length) <= #rec)
 end
 local function is_past(past)
-  return #past >= 19 and find('lrxswcd', sub(past, 1, 1), 1, true) and (#past == 19 or sub(past, 20, 20) == '=')
+  return #past >= 19 and find('lrxswacd', string.lower(sub(past, 1, 1)), 1, true) and (#past == 19 or sub(past, 20, 20) == '=')
 end
 -- The job; nil if there is none; false and the key if it is unreadable.
 local function look(id)
@@ -211,7 +247,7 @@ local function standing(j)
   if j.state == 'r' then return 'ready', place(j) end
   if j.state == 'x' then return 'suspects', place(j) end
   if j.state == 's' then return 'scheduled', since_place(j) end
-  if j.state == 'w' then return 'joining', since_place(j) end
+  if j.state == 'w' or j.state == 'a' then return 'joining', since_place(j) end
   return j.state == 'd' and 'dead' or 'completed', end_place(j)
 end
 `
@@ -340,7 +376,8 @@ local function check_member(member, score)
   local j = look(id)
   if j == nil then say('jobless', name, id)
   elseif j and not belongs(j, member) then say('misplaced', name, id) end
-  if j and name == 'joining' and call('HEXISTS', JOINS, 'j' .. id) == 0 then say('joinless', name, id) end
+  if j and name == 'joining' and j.state == 'w' and call('HEXISTS', JOINS, 'j' .. id) == 0 then say('joinless', name, id) end
+  if j and name == 'joining' and j.state == 'a' and call('HEXISTS', STEPS, id .. '\0w') == 0 then say('signalless', name, id) end
 end
 -- A stale element is passed over; any other must be of a ready job, because claims grant it.
 local function check_element(element, before)
@@ -442,8 +479,8 @@ export const checkScripts = {
     ordered: breaches + orderedSums + laneSums + sums,
   }),
   walk: check('walk', {
-    plain: breaches + walk('plain') + laneChecks + joinChecks + steps,
-    ordered: breaches + walk('ordered') + laneChecks + joinChecks + orderedChecks + steps,
+    plain: breaches + walk('plain') + laneChecks + joinChecks + stepChecks + steps,
+    ordered: breaches + walk('ordered') + laneChecks + joinChecks + stepChecks + orderedChecks + steps,
   }),
 }
 

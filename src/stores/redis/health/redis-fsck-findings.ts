@@ -33,6 +33,7 @@ const jobless: Readonly<Record<string, string>> = {
   retries: 'Actions on all failed jobs fail when they meet it.',
   claims: 'A new job of that id would count as running.',
   history: 'A new job of that id would never run.',
+  steps: 'A new job of that id would find them.',
 }
 
 const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
@@ -94,6 +95,18 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
       'are joins, and it is not stored for whom they wait',
       'They wait for ever. Delete them, and enqueue them again.',
     ),
+  signalless: () =>
+    error(
+      'wait for a signal, and it is not stored for which',
+      'They wait for ever. Run fsck --repair, which makes them ready.',
+    ),
+  untimed: () =>
+    error(
+      'wait for a signal, and nobody will notice when their time is over',
+      'They wait until it comes. Run fsck --repair.',
+    ),
+  unmarked: () =>
+    error('have steps or signals, and are said to have none', 'Their handlers do the steps again. Run fsck --repair.'),
   inputless: () =>
     warning('were cancelled after they had begun, and their inputs are missing', 'Their records show less.'),
   remembered: () =>

@@ -35,6 +35,7 @@ export async function repairRedis(client: RedisClient, namespace: string, queue?
     mended.push(...(await mendLeases(client, shard, what).catch(unlessUnusable)))
     mended.push(...(await countGroups(client, shard, what).catch(unlessUnusable)))
     mended.push(...(await countPayloads(client, shard, what).catch(unlessUnusable)))
+    mended.push(...(await mendSteps(client, shard, what).catch(unlessUnusable)))
   }
   const joins = new RedisJoinFsck(client, plainQueues(namespace, stored), true)
   for (const name of queue === undefined ? names : [queue])
@@ -94,6 +95,32 @@ async function countGroups(client: RedisClient, shard: RedisShard, what: string)
 async function countPayloads(client: RedisClient, shard: RedisShard, what: string): Promise<FsckRepair[]> {
   if (shard.kind === 'plain' || numberIn(await runOn(client, shard, repairScripts.many)) === 0) return []
   return [{ what, text: 'counted anew how many payloads wait' }]
+}
+
+/** The faults of steps and of waits for signals, and what mends them. */
+const stepFaults: Readonly<Record<string, string>> = {
+  orphan: 'removed steps and signals of jobs that are gone',
+  unmarked: 'noted of jobs that they have steps or signals',
+  stray: 'removed waits for signals of jobs that do not wait',
+  untimed: 'noted of jobs when their waits for signals are over',
+  signalless: 'made jobs ready that waited for signals, and it was not stored for which',
+}
+
+async function mendSteps(client: RedisClient, shard: RedisShard, what: string): Promise<FsckRepair[]> {
+  if (shard.kind !== 'plain') return []
+  const found = new Map<string, string[]>()
+  for (const key of ['steps', 'signal-waits', 'joining']) {
+    let cursor = '0'
+    do {
+      const [next, faulty] = listIn(await runOn(client, shard, repairScripts.steps, [key, cursor, String(stepCount)]))
+      for (const row of rowsIn(faulty!, 2)) {
+        const [fault, id] = row.map(textIn)
+        found.set(fault!, [...(found.get(fault!) ?? []), id!])
+      }
+      cursor = textIn(next)
+    } while (cursor !== '0')
+  }
+  return [...found].map(([fault, ids]) => ({ what, text: `${stepFaults[fault]}${listed(ids)}` }))
 }
 
 async function walked(client: RedisClient, shard: RedisShard, name: string): Promise<string[]> {
@@ -279,6 +306,57 @@ call('HDEL', META, 'lost')
 return count
 `
 
+/**
+ * KEYS: those of one shard of a plain queue.
+ * ARGV: key to walk ('steps', 'signal-waits' or 'joining'), cursor ('0' at first), about how many elements.
+ * Returns { next cursor or '0', faults that it has mended (each its name, id of the job) }. Refuses `unknown`.
+ */
+const stepsLua = String.raw`
+local name, mended = ARGV[1], {}
+local function say(fault, id) mended[#mended + 1], mended[#mended + 2] = fault, id end
+local function awaits(j) return j and not j.claim and j.state == 'a' end
+local function wait_until(id)
+  local wait = call('HGET', STEPS, id .. '\0w')
+  return wait and (unpackn('>I6', wait)) or nil
+end
+local function mend_entry(field)
+  local id = string.match(field, '^%Z+') or ''
+  local j, is_wait = job(id), sub(field, #id + 1) == '\0w'
+  if not j or (is_wait and not awaits(j)) then
+    call('HDEL', STEPS, field)
+    say(j and 'stray' or 'orphan', id)
+  elseif not is_wait and not j.steps then
+    entries().mark(j, true)
+    say('unmarked', id)
+  end
+end
+local function mend_wait(member, score)
+  local id = sub(member, 7)
+  local j = job(id)
+  if awaits(j) and member == j.seq .. id and tonumber(score) == wait_until(id) then return end
+  call('ZREM', SIGNAL_WAITS, member)
+  if not awaits(j) then say('stray', id) end
+end
+local function mend_waiting(member)
+  local id = sub(member, 14)
+  local j = job(id)
+  if not awaits(j) then return end
+  local until_at = wait_until(id)
+  if not until_at then
+    entries().wake(j)
+    say('signalless', id)
+  elseif until_at > 0 and not call('ZSCORE', SIGNAL_WAITS, j.seq .. id) then
+    call('ZADD', SIGNAL_WAITS, string.format('%.0f', until_at), j.seq .. id)
+    say('untimed', id)
+  end
+end
+local walks = { steps = { 'HSCAN', STEPS, mend_entry }, ['signal-waits'] = { 'ZSCAN', SIGNAL_WAITS, mend_wait }, joining = { 'ZSCAN', JOINING, mend_waiting } }
+local scan, key, mend = unpack(walks[name])
+local page = call(scan, key, ARGV[2], 'COUNT', ARGV[3])
+for i = 1, #page[2], 2 do mend(page[2][i], page[2][i + 1]) end
+return { page[1], mended }
+`
+
 const repairScript = (name: string, text: string) =>
   scriptPair(`repair-${name}`, guard + text, { rare: setBack + standing, whenFull: true })
 
@@ -292,4 +370,5 @@ const repairScripts = {
   many: repairScript('many', manyLua).ordered,
   stale: repairScript('stale', staleLua),
   lost: repairScript('lost', lostLua),
+  steps: repairScript('steps', stepsLua).plain,
 }

@@ -6,19 +6,16 @@ import type { GraphAnswer } from '../../contract/joins.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import type { NewJoin } from '../../contract/new-join.js'
 import { memberId } from '../../rules/join-rules.js'
-import type { RedisArgument, RedisClient } from '../client/redis-client.js'
+import type { RedisArgument } from '../client/redis-client.js'
 import { listIn, textIn } from '../client/redis-reply.js'
 import { enqueuedBy } from '../enqueue/redis-enqueue.js'
 import { placedBody, recordBody, recordOrder } from '../format/redis-record.js'
-import { joinIndexKeys } from '../redis-keys.js'
 import { type RedisShard, shardHolding } from '../redis-layout.js'
 import { fragmentKey, onDeadBytes, type RedisJoin, type RedisSet } from '../shards/redis-join-reports.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { enqueueGraphScript } from './enqueue-graph-script.js'
 import { readJoinScript, sealScript, undoScript } from './join-scripts.js'
 
-/** The value of a registered queue among the places of joins; of one that was seen without joins, since when. */
-export const registered = '1'
 /** How often an enqueue drops what an earlier join of the same id has left. */
 const mostDrops = 100
 
@@ -33,22 +30,18 @@ interface GraphPart {
 }
 
 export class RedisGraphEnqueue {
-  readonly #client: RedisClient
   readonly #queues: RedisQueues
-  readonly #namespace: string
   readonly #replicas: number
 
   /** `replicas`: the number of replicas that must have a step before it is answered. */
-  constructor(client: RedisClient, queues: RedisQueues, namespace: string, replicas: number) {
-    this.#client = client
+  constructor(queues: RedisQueues, replicas: number) {
     this.#queues = queues
-    this.#namespace = namespace
     this.#replicas = replicas
   }
 
   /** Adds the jobs of a call, of which some are joins or members. */
   async call(call: EnqueueCall): Promise<Enqueued[]> {
-    await this.#register([call])
+    await this.#queues.registerSwept([call.queue])
     const answers = new Array<Enqueued>(call.jobs.length)
     await Promise.all(
       (await this.#partsOf(call, call.jobs)).map(async (part) => {
@@ -63,7 +56,7 @@ export class RedisGraphEnqueue {
   async graph(calls: readonly EnqueueCall[]): Promise<GraphAnswer> {
     // An unknown queue must change nothing.
     await this.#queues.find(calls.map(({ queue }) => queue))
-    await this.#register(calls)
+    await this.#queues.registerSwept(calls.map(({ queue }) => queue))
     const first = calls[0]!
     const root = first.jobs[0]!
     const [home] = await this.#partsOf({ ...first, callId: `${first.callId} first` }, [root])
@@ -151,12 +144,6 @@ export class RedisGraphEnqueue {
     if (answer !== 'told') return answer
     await this.#queues.reports.deliver(shard)
     return 'ok'
-  }
-
-  /** Sweeps look only into the queues that are registered so. */
-  async #register(calls: readonly EnqueueCall[]): Promise<void> {
-    const fields = [...new Set(calls.map(({ queue }) => queue))].flatMap((queue) => [queue, registered])
-    await this.#client.command('HSET', [joinIndexKeys(this.#namespace)[0], ...fields])
   }
 
   async #partsOf(

@@ -29,7 +29,7 @@ import {
   type RedisJoin,
   type RedisSet,
 } from '../shards/redis-join-reports.js'
-import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
+import { type RedisQueues, registeredSwept, unlessUnknown } from '../shards/redis-queues.js'
 import {
   cancelMembersScript,
   dueScript,
@@ -38,7 +38,7 @@ import {
   lateScript,
   readJoinScript,
 } from './join-scripts.js'
-import { type RedisGraphEnqueue, registered } from './redis-graph-enqueue.js'
+import type { RedisGraphEnqueue } from './redis-graph-enqueue.js'
 
 /**
  * For so long after a sweep, in ms, nobody else sweeps. The sweeps of a worker are at most 6.25 s apart, so what a process
@@ -172,10 +172,8 @@ export class RedisJoins implements Joins {
 
   async sweep(worker: string): Promise<{ failed: FailedJoin[]; more: boolean }> {
     this.#refuseClosed()
-    const [places, lead] = joinIndexKeys(this.#namespace)
-    const reply = listIn(await this.#client.run(scheduleLeadScript, [lead, places], [worker, String(leadMs)]))
-    if (textIn(reply[1]) !== worker) return { failed: [], more: false }
-    return this.#sweepQueues(listIn(reply[3]).map(textIn), numberIn(reply[0]))
+    const swept = await sweptQueues(this.#client, this.#namespace, worker)
+    return swept === undefined ? { failed: [], more: false } : this.#sweepQueues(swept.names, swept.now)
   }
 
   async #sweepQueues(names: readonly string[], now: number): Promise<{ failed: FailedJoin[]; more: boolean }> {
@@ -225,15 +223,15 @@ export class RedisJoins implements Joins {
   }
 
   /**
-   * Forgets a queue without joins and members some time after it was seen to be so. Each enqueue of joins or members
-   * registers it again before it adds them, and a mark of that time is gone then.
+   * Forgets a queue without joins, members and waits for signals some time after it was seen to be so. Each enqueue of
+   * joins or members, and each wait, registers it again before, and a mark of that time is gone then.
    */
   async #leaveIdle(name: string, now: number): Promise<void> {
     const [places] = joinIndexKeys(this.#namespace)
     const stored = await this.#client.command('HGET', [places, name])
     if (stored === null) return
     const mark = textIn(stored)
-    const since = mark === registered ? Number.NaN : Number(mark)
+    const since = mark === registeredSwept ? Number.NaN : Number(mark)
     // A mark of before the clock was set back begins anew.
     if (!(since <= now)) await this.#client.run(compareAndSetScript, [places], [name, mark, String(now)])
     else if (since + idleMs <= now) await this.#client.run(compareAndSetScript, [places], [name, mark])
@@ -328,6 +326,17 @@ export class RedisJoins implements Joins {
     }
     return ends
   }
+}
+
+/** The queues in which this worker is to sweep, and the server's time; undefined if another has swept just now. */
+export async function sweptQueues(
+  client: RedisClient,
+  namespace: string,
+  worker: string,
+): Promise<{ readonly names: readonly string[]; readonly now: number } | undefined> {
+  const [places, lead] = joinIndexKeys(namespace)
+  const reply = listIn(await client.run(scheduleLeadScript, [lead, places], [worker, String(leadMs)]))
+  return textIn(reply[1]) === worker ? { names: listIn(reply[3]).map(textIn), now: numberIn(reply[0]) } : undefined
 }
 
 /** It waits no more and is not dead: it has heard that each of its members has ended. */

@@ -22,6 +22,7 @@
  */
 
 import { memberDeadReason, mostJoinBytes, tooLargeError, tooLargeReason } from '../../rules/join-rules.js'
+import { asFunction } from './lazy-functions-lua.js'
 
 /**
  * The header of a fragment: letter of `onDead`, keeps results (1 or 0), frozen (1 or 0), members, number behind the
@@ -370,9 +371,3 @@ export const joinFunctions = asFunction('joins', 'late.joins', reportText + join
 
 /** The same for ends alone, for a script of which most calls would make no other function. */
 export const memberEnds = asFunction('member_ends', 'member_ends', reportText)
-
-/** A function of this name that makes those of the text and returns them. Another call returns them again. */
-function asFunction(name: string, again: string, text: string): string {
-  const lines = `${text.trim()}\n${again} = function() return M end\nreturn M`.split('\n')
-  return `local function ${name}()\n${lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n')}\nend\n`
-}

@@ -31,3 +31,12 @@ export function byNumber(lua: string, kind: QueueKind): string {
   const numbers = new Map(keyNames(kind).map((name, i) => [luaName(name), i + 1]))
   return lua.replace(/\b[A-Z_]+\b/g, (word) => (numbers.has(word) ? `KEYS[BASE + ${numbers.get(word)}]` : word))
 }
+
+/**
+ * A function of this name that makes those of the text, which adds them to `M`, and returns them. Another call, under the
+ * name `again`, returns them again.
+ */
+export function asFunction(name: string, again: string, text: string): string {
+  const lines = `${text.trim()}\n${again} = function() return M end\nreturn M`.split('\n')
+  return `local function ${name}()\n${lines.map((line) => (line === '' ? '' : `  ${line}`)).join('\n')}\nend\n`
+}

@@ -10,6 +10,7 @@ import { joinFunctions } from './joins-lua.js'
 import { lanes } from './lanes-lua.js'
 import { withLazy } from './lazy-functions-lua.js'
 import { flagsAt } from './record-lua.js'
+import { stepFunctions } from './steps-lua.js'
 
 /** The most jobs or claims that one script counts one by one. More would keep other calls waiting. */
 export const mostCounted = 10_000
@@ -125,24 +126,26 @@ end
 local function read_past(past)
   local updated, stamp, attempt, crashes = unpackn('>I6I7I3I2', past, 2)
   local reason = #past > 19 and sub(past, 21) or nil
-  return { state = sub(past, 1, 1), updated = updated, stamp = stamp, attempt = attempt, crashes = crashes, reason = reason }
+  local state = string.lower(sub(past, 1, 1))
+  return { state = state, steps = state ~= sub(past, 1, 1), updated = updated, stamp = stamp, attempt = attempt, crashes = crashes, reason = reason }
 end
+-- A capital letter says that the job has steps or signals.
 local function write_past(j)
-  return j.state .. pack('>I6I7I3I2', j.updated, j.stamp, j.attempt, j.crashes) .. (j.reason and '=' .. j.reason or '')
+  return (j.steps and string.upper(j.state) or j.state) .. pack('>I6I7I3I2', j.updated, j.stamp, j.attempt, j.crashes) .. (j.reason and '=' .. j.reason or '')
 end
 local function read_claim(claim)
   local fence, claimed = unpackn('>I7I6', claim)
   local stop = 15 + byte(claim, 15)
   return { fence = fence, claimed = claimed, flags = byte(claim, 14) - 64, worker = sub(claim, 16, stop), seq = sub(claim, stop + 8, stop + 13) }
 end
--- States: l in the ready list, r ready, x ready and suspect, s scheduled, w waiting for members, c completed, d dead. A
--- job with a claim runs, whatever its state was before.
+-- States: l in the ready list, r ready, x ready and suspect, s scheduled, w waiting for members, a waiting for a signal,
+-- c completed, d dead. A job with a claim runs, whatever its state was before.
 local function job_of(id, rec, past, claim)
   local task, remember, priority, group, places = written(rec)
   local stamp = unpackn('>I7', rec, 2)
   local place = string.lower(sub(rec, 1, 1))
   local created = sub(rec, 1, 1) ~= place and unpackn('>I6', rec, 15) or math.floor(stamp / 1000)
-  local j = past and read_past(past) or { state = place, updated = created, stamp = stamp, attempt = 1, crashes = 0 }
+  local j = past and read_past(past) or { state = place, steps = false, updated = created, stamp = stamp, attempt = 1, crashes = 0 }
   j.id, j.seq, j.task, j.remember, j.priority, j.group, j.places, j.created = id, sub(rec, 9, 14), task, remember, priority, group, places, created
   j.suspect = j.state == 'x'
   j.fresh = not past
@@ -183,6 +186,10 @@ local function leave(j)
   elseif j.state == 's' then call('ZREM', SCHEDULED, pack('>I7', j.stamp) .. j.seq .. j.id)
   elseif j.state == 'd' then call('ZREM', DEAD, end_place(j))
   elseif j.state == 'w' then call('ZREM', JOINING, pack('>I7', j.stamp) .. j.seq .. j.id)
+  elseif j.state == 'a' then
+    call('ZREM', JOINING, pack('>I7', j.stamp) .. j.seq .. j.id)
+    call('HDEL', STEPS, j.id .. '\\0w')
+    call('ZREM', SIGNAL_WAITS, j.seq .. j.id)
   else
     call('ZREM', COMPLETED, end_place(j))
     call('ZREM', EXPIRY, j.seq .. j.id)
@@ -203,7 +210,7 @@ local function enter(j, state)
     if j.group == '' then call('ZADD', READY, 0, place(j)) else lanes.enter(j.group, place(j)) end
   elseif state == 'x' then call('ZADD', SUSPECTS, 0, place(j))
   elseif state == 's' then call('ZADD', SCHEDULED, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
-  elseif state == 'w' then call('ZADD', JOINING, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
+  elseif state == 'w' or state == 'a' then call('ZADD', JOINING, 0, pack('>I7', j.stamp) .. j.seq .. j.id)
   else call('ZADD', state == 'd' and DEAD or COMPLETED, 0, end_place(j)) end
   if j.group ~= '' then lanes.refresh(j.group) end
 end
@@ -225,10 +232,11 @@ export const beginning = lanes + basics
 /** Jobs and claims as scripts hold them, and the sets of their states. */
 export const jobStates = states + moves
 
-/** `inHand`: Lua for the payloads that its claim took. `waiting`: Lua for the waiting payloads. */
+/** `inHand`: Lua for the payloads that its claim took. `waiting`: for the waiting ones. `past`: for what its past names. */
 export const passOver = (
   inHand = '',
   waiting = '',
+  past = '',
 ) => `-- Removes all that a half-executed script left of a job without a record, so that no claim fails on it. Counts it.
 -- claim: the claim of a running job.
 local function pass_over(id, seq, claim)
@@ -238,7 +246,7 @@ ${inHand}    if has(byte(claim, 14) - 64, OWNLEASE) then call('ZREM', LEASES, id
 ${waiting}  end
   local past = call('HGET', HISTORY, id)
   if past and #past >= 19 then call('ZREM', RETRIES, pack('>I3', read_past(past).attempt) .. seq .. id) end
-  call('HDEL', HISTORY, id)
+${past}  call('HDEL', HISTORY, id)
   call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'p' .. id, 'x' .. id)
   call('HINCRBY', META, 'lost', 1)
 end
@@ -284,6 +292,7 @@ end
 -- remains: the record of a job whose notes stay.
 local function drop(j, remains)
   if j.places then late.joins().gone(j) end
+  if j.steps then late.entries().drop(j) end
   stay(j)
   leave(j)
   call('HDEL', JOBS, j.id)
@@ -305,7 +314,7 @@ local function remember(j, state, finished, for_ms, remains)
     .. j.task .. '\0' .. (j.reason and '=' .. j.reason or ''))
   call('ZADD', ENDED_UNTIL, until_at, seq .. j.id)
 end
-${passOver()}local function forget(id, memory)
+${passOver('', '', '  if past and #past >= 19 and read_past(past).steps then late.entries().drop({ id = id }) end\n')}local function forget(id, memory)
   call('HDEL', ENDED, id)
   call('ZREM', ENDED_UNTIL, sub(memory, 1, 6) .. id)
   if byte(memory) > 127 then drop_notes(id) end
@@ -360,7 +369,7 @@ local function is_hidden(j)
   end
   return false
 end
-${joinFunctions}`
+${joinFunctions}${stepFunctions}`
 
 const plainForm = `
 local function know_form()

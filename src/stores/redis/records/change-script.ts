@@ -15,7 +15,7 @@ local reason = ARGV[5] ~= '' and sub(ARGV[5], 2) or nil
 local function state_of(j)
   if j.claim then return 'u' end
   if j.state == 'l' or j.state == 'r' or j.state == 'x' then return 'w' end
-  return j.state == 'w' and 'j' or j.state
+  return (j.state == 'w' or j.state == 'a') and 'j' or j.state
 end
 local function by_claim()
   local claims = call('HGETALL', CLAIMS)
@@ -248,7 +248,7 @@ return { changed, more and 1 or 0, payloads }
  * changed payloads at which the step ends (ordered queues only), where (ids, all or failed), ids; behind all for a plain
  * queue the number of dead jobs to pass over, the latest first.
  * verb: cancel · delete · run · bury · revive. states, in the order in which jobs are taken: w ready, s scheduled,
- * j waiting for members, u running, c completed, d dead. If states is only d, ids of an ordered queue are looked up in the morgue.
+ * j waiting for members or a signal, u running, c completed, d dead. If states is only d, ids of an ordered queue are looked up in the morgue.
  * Returns { changed, more, payloads }, for a plain queue then whether joins in other shards are to be told (1 or 0), and, if
  * a revive of all has not seen all, how many to pass over next. Refuses `unknown`, and `moved` if the shard is closed.
  */

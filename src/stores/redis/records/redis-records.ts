@@ -15,8 +15,8 @@ import { changeScripts } from './change-script.js'
 import type { RedisListing } from './redis-listing.js'
 
 /**
- * The states that a verb changes, in the order in which it takes them: w ready, s scheduled, j waiting for members,
- * u running, c completed, d dead.
+ * The states that a verb changes, in the order in which it takes them: w ready, s scheduled, j waiting for members or a
+ * signal, u running, c completed, d dead.
  */
 interface Verb {
   readonly name: 'cancel' | 'delete' | 'run' | 'bury' | 'revive'

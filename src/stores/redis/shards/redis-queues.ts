@@ -10,7 +10,7 @@ import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-cli
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { redisScript, ScriptRefusal, type ShardScript } from '../client/redis-script.js'
 import { runOn, type ScriptPair, scriptFor } from '../lua/script-kinds.js'
-import { queuesKey } from '../redis-keys.js'
+import { joinIndexKeys, queuesKey } from '../redis-keys.js'
 import {
   layoutFor,
   layoutOf,
@@ -32,6 +32,12 @@ export class ShardMoved extends Error {
 
 /** How often a call follows a moving shard. A queue moves once, in seconds. */
 const mostMoves = 20
+
+/**
+ * The value of a registered queue among the places of joins and of waits for signals; of one that was seen without these,
+ * since when.
+ */
+export const registeredSwept = '1'
 
 export class RedisQueues {
   readonly scopes: RedisScopes
@@ -120,6 +126,12 @@ export class RedisQueues {
   /** The names of all queues of the namespace, in no order. */
   async names(): Promise<string[]> {
     return listIn(await this.#client.command('HKEYS', [queuesKey(this.#namespace)])).map(textIn)
+  }
+
+  /** Sweeps of joins and of waits for signals look only into the queues that are registered so. */
+  async registerSwept(names: readonly string[]): Promise<void> {
+    const fields = [...new Set(names)].flatMap((name) => [name, registeredSwept])
+    await this.#client.command('HSET', [joinIndexKeys(this.#namespace)[0], ...fields])
   }
 
   /** The queue as it is stored. Throws `UnknownQueueError` if it is registered but nothing of it is stored. */
