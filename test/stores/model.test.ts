@@ -19,11 +19,13 @@ const seedsOf = (name: string) => Array.from({ length: name.startsWith('redis-')
 const steps = 60
 
 /** What the store can do. */
-async function abilitiesOf(makeHarness: HarnessMaker): Promise<StoreTraits & { readonly hasJoins: boolean }> {
+async function abilitiesOf(
+  makeHarness: HarnessMaker,
+): Promise<StoreTraits & { readonly hasJoins: boolean; readonly hasSteps: boolean }> {
   const harness = await makeHarness()
   try {
-    const { traits, joins } = await harness.open()
-    return { ...traits, hasJoins: joins !== undefined }
+    const { traits, joins, steps } = await harness.open()
+    return { ...traits, hasJoins: joins !== undefined, hasSteps: steps !== undefined }
   } finally {
     await harness.close()
   }
@@ -77,6 +79,11 @@ for (const [name, makeHarness] of wholeStores) {
       it(`gives the same answers and has the same state after every step of joined seed ${seed}`, async (context) => {
         if (!traits.hasJoins) context.skip('no job of the store waits for others')
         expect(await compare(makeHarness, { seed, steps, kind: 'joined' })).toEqual([])
+      })
+
+      it(`gives the same answers and has the same state after every step of stepped seed ${seed}`, async (context) => {
+        if (!traits.hasSteps) context.skip('no job of the store keeps steps')
+        expect(await compare(makeHarness, { seed, steps, kind: 'stepped' })).toEqual([])
       })
 
       // Its seven queues cost more to be looked at after every step.
@@ -270,11 +277,58 @@ const joinedFaults: typeof faults = {
   }),
 }
 
+/** Faults that only steps and signals have. */
+const steppedFaults: typeof faults = {
+  'a store that keeps a step that is kept anew': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      const steps = store.steps!
+      const keep: typeof steps.keep = async (claim, step, leaseMs) => {
+        const { queue, id } = claim
+        await steps.forget({ queue, id }, step.name)
+        return steps.keep(claim, step, leaseMs)
+      }
+      return Object.assign(Object.create(store), { steps: { ...steps, keep } })
+    },
+  }),
+  'a store that never ends a wait in vain': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      const sweep = async () => ({ woken: 0, more: false })
+      return Object.assign(Object.create(store), { steps: { ...store.steps, sweep } })
+    },
+  }),
+  'a store that releases a job instead of having it wait': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      return Object.assign(Object.create(store), {
+        settle: (items: Parameters<typeof store.settle>[0]) =>
+          store.settle(
+            items.map(({ queue, id, fence, ...end }) =>
+              end.kind === 'wait'
+                ? { queue, id, fence, kind: 'release', delayMs: 0 }
+                : ({ queue, id, fence, ...end } as (typeof items)[number]),
+            ),
+          ),
+      })
+    },
+  }),
+  'a store that takes data away from signals': (harness) => ({
+    open: async () => {
+      const store = await harness.open()
+      const steps = store.steps!
+      const signal: typeof steps.signal = (job, { name }) => steps.signal(job, { name })
+      return Object.assign(Object.create(store), { steps: { ...steps, signal } })
+    },
+  }),
+}
+
 const kindsOfFaults: readonly (readonly [SequenceKind, typeof faults])[] = [
   ['plain', faults],
   ['ordered', orderedFaults],
   ['scheduled', scheduledFaults],
   ['joined', joinedFaults],
+  ['stepped', steppedFaults],
 ]
 
 describe('the comparison detects', () => {
@@ -292,7 +346,7 @@ describe('the comparison detects', () => {
 
       expect(found).toBeInstanceOf(StoresDifferError)
       expect((found as StoresDifferError).message).toMatch(
-        /^faulty differs from memory in (its answer|its state|a join) at step \d+ of (ordered |scheduled |joined )?seed 6/,
+        /^faulty differs from memory in (its answer|its state|a join) at step \d+ of (ordered |scheduled |joined |stepped )?seed 6/,
       )
     })
   }

@@ -7,12 +7,13 @@ import type { EnqueueCall } from '../../stores/contract/new-job.js'
 import type { MemberOf } from '../../stores/contract/new-join.js'
 import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
+import type { Steps } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { memberId } from '../../stores/rules/join-rules.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import { canonicalPayload } from '../state/canonical-state.js'
-import type { ClaimRef, Command, PlannedCall, ScheduleCommand, ScheduleIdea } from './command.js'
+import type { ClaimRef, Command, PlannedCall, ScheduleCommand, ScheduleIdea, StepCommand } from './command.js'
 
 /** A claim of this run, with its worker. */
 interface MadeClaim {
@@ -140,8 +141,29 @@ export class CommandRun {
       case 'resign':
       case 'schedules':
         return store.schedules && this.#schedules.answer(store.schedules, command, (await store.depth([])).now)
+      case 'keep':
+      case 'signal':
+      case 'forget':
+      case 'steps':
+      case 'sweep waits':
+        return store.steps && this.#step(store.steps, command)
       default:
         return store.records === undefined ? undefined : administer(store.records, command)
+    }
+  }
+
+  #step(steps: Steps, command: StepCommand): Promise<unknown> {
+    switch (command.verb) {
+      case 'keep':
+        return steps.keep(this.#key(command.claim), command.step, command.leaseMs)
+      case 'signal':
+        return steps.signal(command.job, command.signal)
+      case 'forget':
+        return steps.forget(command.job, command.name)
+      case 'steps':
+        return steps.read(command.job)
+      case 'sweep waits':
+        return steps.sweep(command.worker)
     }
   }
 
@@ -245,6 +267,7 @@ type Administration = Exclude<
       | 'due'
       | 'resign'
       | 'schedules'
+      | StepCommand['verb']
   }
 >
 

@@ -13,6 +13,7 @@ import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { ScheduleChange } from '../../stores/contract/schedules.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
+import type { NewSignal, NewStep } from '../../stores/contract/steps.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 
 /** The end of a claim, without its name. */
@@ -59,8 +60,16 @@ export type ScheduleCommand =
   | { readonly verb: 'resign'; readonly worker: string }
   | { readonly verb: 'schedules'; readonly limit: number; readonly after?: string }
 
+export type StepCommand =
+  | { readonly verb: 'keep'; readonly claim: ClaimRef; readonly step: NewStep; readonly leaseMs: number }
+  | { readonly verb: 'signal'; readonly job: JobKey; readonly signal: NewSignal }
+  | { readonly verb: 'forget'; readonly job: JobKey; readonly name: string }
+  | { readonly verb: 'steps'; readonly job: JobKey }
+  | { readonly verb: 'sweep waits'; readonly worker: string }
+
 export type Command = { readonly handle: number } & (
   | ScheduleCommand
+  | StepCommand
   | { readonly verb: 'open'; readonly queues: readonly QueueSettings[]; readonly follows?: boolean }
   | { readonly verb: 'setLimits'; readonly queue: string; readonly change: QueueLimits }
   | { readonly verb: 'enqueue'; readonly calls: readonly PlannedCall[] }

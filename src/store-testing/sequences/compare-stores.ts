@@ -13,14 +13,15 @@ import { joinedIds, joinedQueues, joinedSequence } from './joined-sequence.js'
 import { limitedQueues, limitedSequence } from './limited-sequence.js'
 import { orderedQueues, orderedSequence } from './ordered-sequence.js'
 import { scheduledQueues, scheduledSequence } from './scheduled-sequence.js'
+import { steppedQueues, steppedSequence } from './stepped-sequence.js'
 
 /** The number of commands in an error; the last one made the difference. */
 const commandsShown = 12
 const differencesShown = 20
 
 /**
- * The subject of a comparison: plain queues, ordered ones, limited ones with groups, joins and their members, or schedules that
- * tick into all of these.
+ * The subject of a comparison: plain queues, ordered ones, limited ones with groups, joins and their members, jobs with steps
+ * and signals, or schedules that tick into all of these.
  */
 export type SequenceKind = keyof typeof sequences
 
@@ -29,6 +30,7 @@ const sequences = {
   ordered: { commands: orderedSequence, queues: orderedQueues },
   limited: { commands: limitedSequence, queues: limitedQueues },
   joined: { commands: joinedSequence, queues: joinedQueues },
+  stepped: { commands: steppedSequence, queues: steppedQueues },
   scheduled: { commands: scheduledSequence, queues: scheduledQueues },
 } as const
 

@@ -13,6 +13,7 @@ import type { MaxRunning } from '../../core/queue/queue-limits.js'
 import type { OwnRates } from '../../core/queue/throttle.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { QueueKind } from '../../stores/contract/queue-settings.js'
+import type { StoredStep } from '../../stores/contract/steps.js'
 import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
 
 export interface CanonicalState {
@@ -180,8 +181,18 @@ export interface CanonicalJob {
   readonly result: { readonly payload: CanonicalPayload | null; readonly codec: string | null } | null
   readonly error: string | null
   readonly reason: string | null
+  /** What it has reached, and the signals that it has, in the order in which they were stored. */
+  readonly steps: readonly CanonicalStep[]
+  /** The signal that it waits for, and until when; null: it waits for none. */
+  readonly awaits: { readonly signal: string; readonly until: number | null } | null
   /** The current claim; null unless the job runs. */
   readonly claim: CanonicalClaim | null
+}
+
+interface CanonicalStep extends Pick<StoredStep, 'name' | 'kind' | 'at'> {
+  readonly until: number | null
+  readonly payload: CanonicalPayload | null
+  readonly codec: string | null
 }
 
 export interface CanonicalClaim {
@@ -270,6 +281,13 @@ export function canonicalCounter(
       slotAgoUs: slotUs === undefined ? null : now * 1_000 - slotUs,
       credit,
     })),
+  }
+}
+
+export function canonicalStep({ name, kind, at, until, payload, codec }: StoredStep): CanonicalStep {
+  return {
+    ...{ name, kind, at, until: until ?? null, codec: codec ?? null },
+    payload: payload === undefined ? null : canonicalPayload(payload),
   }
 }
 

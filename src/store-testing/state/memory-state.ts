@@ -25,6 +25,7 @@ import {
   type CanonicalThrottle,
   canonicalCounter,
   canonicalPayload,
+  canonicalStep,
 } from './canonical-state.js'
 
 export function memoryState(data: MemoryData, now: number): CanonicalState {
@@ -156,6 +157,8 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
     result: encoded(job.result),
     error: job.error ?? null,
     reason: job.reason ?? null,
+    steps: job.steps.map(canonicalStep),
+    awaits: job.awaits === undefined ? null : { signal: job.awaits.signal, until: job.awaits.until ?? null },
     claim:
       job.state === 'running'
         ? {

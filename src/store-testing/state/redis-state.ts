@@ -11,10 +11,12 @@ import {
   readMemory,
   readPast,
   readResult,
+  readWait,
 } from '../../stores/redis/format/redis-job.js'
 import { readHeader } from '../../stores/redis/format/redis-ordered-job.js'
 import { ownValue, readInHand, readPayload } from '../../stores/redis/format/redis-payload.js'
 import { readNumber, readRecord } from '../../stores/redis/format/redis-record.js'
+import { stepIn } from '../../stores/redis/records/redis-steps.js'
 import type { ShardKey } from '../../stores/redis/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/redis-layout.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
@@ -27,6 +29,7 @@ import {
   type CanonicalRemains,
   type CanonicalState,
   canonicalPayload,
+  canonicalStep,
   runningOf,
 } from './canonical-state.js'
 import { redisLanes, redisThrottleStates } from './redis-limits-state.js'
@@ -40,6 +43,7 @@ interface Shard {
   readonly notes: ReadonlyMap<string, Buffer>
   readonly ended: ReadonlyMap<string, Buffer>
   readonly calls: ReadonlyMap<string, Buffer>
+  readonly steps: ReadonlyMap<string, Buffer>
   /** By member, as the bytes are. */
   readonly leases: ReadonlyMap<string, number>
   /** By sequence and id: for kept results, and for waiting jobs. */
@@ -91,7 +95,7 @@ async function readShard(client: RedisClient, tag: string): Promise<Shard> {
   }
   const byGroup = async (key: ShardKey) =>
     new Map([...(await scores(key))].map(([group, at]) => [Buffer.from(group, 'latin1').toString(), at]))
-  const [meta, jobs, past, claims, notes, ended, calls, leases, expiry, expiring, turns, shut, holds] =
+  const [meta, jobs, past, claims, notes, ended, calls, steps, leases, expiry, expiring, turns, shut, holds] =
     await Promise.all([
       hash('meta'),
       hash('jobs'),
@@ -100,6 +104,7 @@ async function readShard(client: RedisClient, tag: string): Promise<Shard> {
       hash('notes'),
       hash('ended'),
       hash('calls'),
+      hash('steps'),
       scores('leases'),
       scores('expiry'),
       scores('expiring'),
@@ -115,6 +120,7 @@ async function readShard(client: RedisClient, tag: string): Promise<Shard> {
     notes,
     ended,
     calls,
+    steps,
     leases,
     expiry: new Map([...expiry, ...expiring]),
     turns: [...turns.keys()],
@@ -165,6 +171,7 @@ function canonicalQueue(
       remains: null,
     }))
   refuseStrayNotes(name, shard)
+  refuseStraySteps(name, shard)
   return {
     name,
     shard: number,
@@ -262,6 +269,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     ...(claim === undefined ? {} : { worker: claim.worker }),
     result: encoded(shard.notes.get(`r${id}`)),
     reason: past.reason ?? null,
+    ...canonicalSteps(id, shard.steps),
     claim: claimBytes === undefined ? null : canonicalClaim(id, claimBytes, shard, now),
   }
 }
@@ -380,6 +388,7 @@ function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
       result: null,
       error: error ?? null,
       reason: reason ?? null,
+      ...{ steps: [], awaits: null },
       claim: null,
     }
   })
@@ -420,6 +429,29 @@ function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
   if (bytes === undefined) return null
   const { payload, codec } = readResult(bytes)
   return { payload: payload === undefined ? null : canonicalPayload(payload), codec: codec ?? null }
+}
+
+/** `steps-lua.ts` describes the form. */
+function canonicalSteps(id: string, steps: ById): Pick<CanonicalJob, 'steps' | 'awaits'> {
+  const places = [...steps.keys()]
+    .filter((field) => field.startsWith(`${id}\0#`))
+    .sort((a, b) => Number(a.slice(id.length + 2)) - Number(b.slice(id.length + 2)))
+    .map((field) => steps.get(field)!.toString())
+  const wait = steps.get(`${id}\0w`)
+  return {
+    steps: places.map((place) => canonicalStep(stepIn(place.slice(1), steps.get(`${id}\0${place}`)!))),
+    awaits: wait === undefined ? null : { until: null, ...readWait(wait) },
+  }
+}
+
+/** Steps go with their job, whose past says that it has some. */
+function refuseStraySteps(queue: string, { jobs, past, steps }: Pick<Shard, 'jobs' | 'past' | 'steps'>): void {
+  const isMarked = (id: string) => /^[A-Z]/.test(past.get(id)?.toString('latin1') ?? '')
+  const stray = [...steps.keys()].filter((field) => {
+    const id = field.split('\0')[0]!
+    return !jobs.has(id) || (field !== `${id}\0w` && !isMarked(id))
+  })
+  if (stray.length > 0) throw new Error(`steps of no job in queue '${queue}': ${JSON.stringify(stray)}`)
 }
 
 /** Each note belongs to a job, or to what remains of one. No other job inherits it. */

@@ -6,7 +6,7 @@ import type { JobRow } from '../../stores/rows/job-row.js'
 import { stateNames } from '../../stores/rows/job-row.js'
 import { type PayloadRow, scoredPayload } from '../../stores/rows/payload-row.js'
 import { leadOf, morgueOf, share, suspectLeadOf } from '../../stores/rows/queue-row.js'
-import { valueFromStored } from '../../stores/rows/stored-text.js'
+import { fromStored, valueFromStored } from '../../stores/rows/stored-text.js'
 import type { ThrottleRow } from '../../stores/rows/throttle-row.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
@@ -143,6 +143,7 @@ function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob 
         ? { payload: payloadIn(row, 'result'), codec: row['result_codec'] as string | null }
         : null,
     reason: valueFromStored(row['reason'] as string | null),
+    ...canonicalSteps(db, row),
     claim:
       stateOf(row) === 'running'
         ? {
@@ -203,6 +204,26 @@ function canonicalNotes(db: Database, { rid }: JobColumns): Pick<CanonicalJob, '
         : { payload: canonicalPayload(valueFromStored(checkpoint.payload)), codec: checkpoint.codec },
     log: log === undefined ? '' : valueFromStored(log.text),
     fields: fields === undefined ? null : JSON.parse(fields.json),
+  }
+}
+
+/** The values of the column `step.kind`. */
+const stepKinds = ['step', 'sleep', 'signal', 'timeout'] as const
+
+function canonicalSteps(db: Database, { rid }: JobColumns): Pick<CanonicalJob, 'steps' | 'awaits'> {
+  const text = 'SELECT kind, name, at, until, codec, payload FROM step WHERE rid = ? ORDER BY n'
+  const wait = db.prepare('SELECT signal, until FROM signal_wait WHERE rid = ?').get(rid!) as JobColumns | undefined
+  return {
+    steps: (db.prepare(text).all(rid!) as JobColumns[]).map((step) => ({
+      name: fromStored(String(step['name'])),
+      kind: stepKinds[Number(step['kind'])]!,
+      at: Number(step['at']),
+      until: step['until'] as number | null,
+      payload: payloadIn(step, 'payload'),
+      codec: step['codec'] as string | null,
+    })),
+    awaits:
+      wait === undefined ? null : { signal: fromStored(String(wait['signal'])), until: wait['until'] as number | null },
   }
 }
 

@@ -88,7 +88,7 @@ export function redisSteps(
 }
 
 /** `steps-lua.ts` describes the form of an entry. */
-function stepIn(name: string, entry: Buffer): StoredStep {
+export function stepIn(name: string, entry: Buffer): StoredStep {
   const [at, until] = [readNumber(entry, 5, 6), readNumber(entry, 11, 6)]
   return {
     name,
