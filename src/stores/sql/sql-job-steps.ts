@@ -62,6 +62,11 @@ export function* removeStep(rid: number, name: string): SqlSteps<boolean> {
   return (yield* run('DELETE FROM step WHERE rid = ? AND is_signal = 0 AND name = ?', rid, toStored(name))) > 0
 }
 
+/** Whether the job has entries. */
+export function* hasSteps(rid: number): SqlSteps<boolean> {
+  return (yield* first('SELECT 1 FROM step WHERE rid = ? LIMIT 1', rid)) !== undefined
+}
+
 /** Whether the signal of this name has come, or its time is over; undefined: neither. */
 export function* signalEntry(rid: number, name: string): SqlSteps<'signal' | 'timeout' | undefined> {
   const row = yield* first<{ kind: number }>(

@@ -171,6 +171,28 @@ export const stepping = plainConcern('steps', [steps], {
     assert.deepEqual((await read(scene)).at(-1)?.payload, '{"paid":8}')
   },
 
+  async 'a job whose only step is forgotten may be replaced again'(scene) {
+    const job = { queue: scene.queue, id: 'a' }
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await keep(scene, claim, charged)
+    await scene.end(claim, { kind: 'release', delayMs: 1_000 })
+    await scene.steps.forget(job, 'charge')
+    assert.deepEqual(await scene.enqueue([{ id: 'a', ifWaiting: 'replace' }]), ['replaced'])
+    assert.deepEqual(await read(scene), [])
+  },
+
+  'a record says whether its job has steps or signals': plainCase([steps, records], async (scene) => {
+    const hasSteps = async () => (await scene.records.get(scene.queue, 'a'))?.hasSteps
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    assert.equal(await hasSteps(), undefined)
+    await keep(scene, claim, charged)
+    assert.equal(await hasSteps(), true)
+    await scene.end(claim, { kind: 'complete', result: { payload: '1' } })
+    assert.equal(await hasSteps(), undefined)
+  }),
+
   'the steps of a join do not change what it waits for': plainCase([steps, joins], async (scene) => {
     const job = { queue: scene.queue, id: 'join' }
     await scene.openQueue({ name: 'members' })

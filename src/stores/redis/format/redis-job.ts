@@ -16,6 +16,7 @@ export interface JobPast {
    * completed, `d` dead. For a running job, its last one.
    */
   readonly state: string
+  readonly hasSteps?: true
   readonly updatedAt: number
   readonly stamp: number
   readonly attempt: number
@@ -27,6 +28,7 @@ export function readPast(past: Buffer): JobPast {
   return {
     // A capital: the job has steps or signals.
     state: String.fromCharCode(past[0]! | 32),
+    ...(past[0]! & 32 ? {} : { hasSteps: true as const }),
     updatedAt: past.readUIntBE(1, 6),
     stamp: readNumber(past, 7, 7),
     attempt: past.readUIntBE(14, 3),
@@ -237,6 +239,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     ...(reason === undefined ? {} : { reason }),
     ...(places?.startsWith('w') ? { isJoin: true } : {}),
     ...(wait === null ? {} : { awaits: readWait(bytesIn(wait!)) }),
+    ...('hasSteps' in since ? { hasSteps: true as const } : {}),
   }
   const isHidden =
     (state === 'completed' && expiry !== null && numberIn(expiry) <= now) ||

@@ -7,7 +7,16 @@ import type { NewSignal, NewStep, SignalAnswer, StepList, StoredStep } from '../
 import { isSignalEntry } from '../../contract/steps.js'
 import { completed, isHidden, type JobRow, noteBits } from '../../rows/job-row.js'
 import { mostSignalBytes, mostSignals, upkeepLimit } from '../../rules/bounds.js'
-import { addStep, removeStep, signalEntry, signalLoad, stepsOf, vainWaits, waitOf } from '../../sql/sql-job-steps.js'
+import {
+  addStep,
+  hasSteps,
+  removeStep,
+  signalEntry,
+  signalLoad,
+  stepsOf,
+  vainWaits,
+  waitOf,
+} from '../../sql/sql-job-steps.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import { jobColumns } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
@@ -54,7 +63,10 @@ export class SqliteStepCalls {
 
   forget(key: JobKey, name: string): boolean {
     const found = this.#find(key)
-    return found !== undefined && this.#transaction.run(removeStep(found.job.rid, name))
+    if (found === undefined || !this.#transaction.run(removeStep(found.job.rid, name))) return false
+    const { rid } = found.job
+    if (!this.#transaction.run(hasSteps(rid))) this.#transaction.jobSteps.unmark(rid, noteBits.steps)
+    return true
   }
 
   signal(key: JobKey, { name, ...data }: NewSignal): SignalAnswer {

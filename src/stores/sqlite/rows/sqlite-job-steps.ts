@@ -29,6 +29,10 @@ export class SqliteJobSteps implements JobStepRows {
     changeOne(this.#mark, bit, rid)
   }
 
+  unmark(rid: number, bit: number): void {
+    changeOne(this.#unmark, bit, rid)
+  }
+
   /** The job has a signal. */
   markSignalled(rid: number): void {
     changeOne(this.#markSignalled, noteBits.steps, rid)
@@ -45,7 +49,7 @@ export class SqliteJobSteps implements JobStepRows {
 
   endWait(rid: number): void {
     this.#host.run(endWait(rid))
-    changeOne(this.#unmark, noteBits.awaiting, rid)
+    this.unmark(rid, noteBits.awaiting)
   }
 
   drop(rid: number, noted: number): void {

@@ -110,7 +110,8 @@ export class SqliteJobs {
       'UPDATE job SET state = 4, suspect = 0, expires_at = NULL, attempt = ?, crashes = ?, error = ?, reason = ?, finished_at = ?5, updated_at = ?5 WHERE rid = ?6',
     )
     this.#keep = db.prepare(
-      `UPDATE job SET state = 3, suspect = 0, result = ?, result_codec = ?, error = NULL, reason = NULL, finished_at = ?3, updated_at = ?3, expires_at = ?4
+      `UPDATE job SET state = 3, suspect = 0, result = ?, result_codec = ?, error = NULL, reason = NULL, finished_at = ?3, updated_at = ?3, expires_at = ?4,
+         noted = noted & ~${noteBits.steps}
        WHERE rid = ?5`,
     )
     this.#delete = db.prepare('DELETE FROM job WHERE rid = ?')
