@@ -6,16 +6,27 @@ import { pathToFileURL } from 'node:url'
 import type { DefinedSignal, Mill, Task } from 'millrace'
 import { expect, it, onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
+import { workerRedis } from '../worker-redis.js'
 
 type Order = Task<'order', unknown, unknown, string[]>
 
-it('an isolated job that is killed after each step does none of them twice', { timeout: 90_000 }, async () => {
-  const folder = mkdtempSync(join(root, 'test/end-to-end/steps-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const module = join(folder, 'order.mjs')
-  const ledger = join(folder, 'ledger.txt')
-  writeFileSync(ledger, '')
-  const program = `
+const stores = {
+  sqlite: async (folder: string) => `sqlite:${join(folder, 'jobs.db')}`,
+  redis: async () => (await workerRedis()).url,
+}
+
+it.each(Object.entries(stores))(
+  'an isolated job on %s that is killed after each step does none of them twice',
+  {
+    timeout: 90_000,
+  },
+  async (_, storeIn) => {
+    const folder = mkdtempSync(join(root, 'test/end-to-end/steps-'))
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+    const module = join(folder, 'order.mjs')
+    const ledger = join(folder, 'ledger.txt')
+    writeFileSync(ledger, '')
+    const program = `
 import { appendFileSync } from 'node:fs'
 import { defineSignal, defineTask, millrace } from 'millrace'
 export const approved = defineSignal({ name: 'approved' })
@@ -42,27 +53,28 @@ export const order = defineTask({
     return kinds
   },
 })
-export const connect = () => millrace({ store: ${JSON.stringify(`sqlite:${join(folder, 'jobs.db')}`)}, tasks: [order] })
+export const connect = () => millrace({ store: ${JSON.stringify(await storeIn(folder))}, tasks: [order] })
 export default connect()
 `
-  writeFileSync(module, program)
-  const { order, approved, connect } = (await import(pathToFileURL(module).href)) as {
-    order: Order
-    approved: DefinedSignal<{ by: string }>
-    connect: () => Mill
-  }
-  const mill = connect()
-  onTestFinished(() => mill.close())
-  const waiting = new Promise<void>((resolve) => {
-    mill.on('job.released', ({ reason }) => {
-      if (reason === 'waiting') resolve()
+    writeFileSync(module, program)
+    const { order, approved, connect } = (await import(pathToFileURL(module).href)) as {
+      order: Order
+      approved: DefinedSignal<{ by: string }>
+      connect: () => Mill
+    }
+    const mill = connect()
+    onTestFinished(() => mill.close())
+    const waiting = new Promise<void>((resolve) => {
+      mill.on('job.released', ({ reason }) => {
+        if (reason === 'waiting') resolve()
+      })
     })
-  })
-  await mill.worker({ concurrency: 1 }).start()
-  const job = await mill.enqueue(order, undefined)
-  await waiting
-  expect(await mill.signal(job, approved, { by: 'ada' })).toBe('delivered')
+    await mill.worker({ concurrency: 1 }).start()
+    const job = await mill.enqueue(order, undefined)
+    await waiting
+    expect(await mill.signal(job, approved, { by: 'ada' })).toBe('delivered')
 
-  expect(await job.result({ timeout: '60s' })).toEqual(['charge done', 'pack done', 'ada', 'ship done'])
-  expect(readFileSync(ledger, 'utf8')).toBe('charge\npack\nship\n')
-})
+    expect(await job.result({ timeout: '60s' })).toEqual(['charge done', 'pack done', 'ada', 'ship done'])
+    expect(readFileSync(ledger, 'utf8')).toBe('charge\npack\nship\n')
+  },
+)

@@ -1,10 +1,13 @@
 /** Steps, sleeps and signals as real workers run them. */
 
-import { defineSignal, defineTask, hasCode, type JobContext, snooze } from 'millrace'
+import { type AnyTask, defineSignal, defineTask, hasCode, type JobContext, type Mill, snooze } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { nextEvent, recorded } from '../next-event.js'
 import { storeKinds, testMill } from '../test-mill.js'
+import { workerRedis } from '../worker-redis.js'
+
+const redis = await workerRedis()
 
 const approved = defineSignal({
   name: 'approved',
@@ -18,7 +21,15 @@ function taskOf<Result>(run: (ctx: JobContext) => Promise<Result>, retry = now) 
   return defineTask({ name: 'order', retry, run: async (_: unknown, ctx) => run(ctx) })
 }
 
-describe.each(storeKinds)('a worker on %s', (kind) => {
+const kinds = [...storeKinds, 'redis'] as const
+
+/** A mill on a fresh store of this kind. */
+function millOn(kind: (typeof kinds)[number], tasks: readonly AnyTask[]): Mill {
+  if (kind !== 'redis') return testMill({ tasks }, kind)
+  return testMill({ tasks, store: redis.url, namespace: `steps-${Math.random()}` })
+}
+
+describe.each(kinds)('a worker on %s', (kind) => {
   it('calls the function of a finished step once, whatever happens to the runs', async () => {
     const calls: string[] = []
     const keys = new Set<string>()
@@ -36,7 +47,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
       })
       return paid
     })
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     await mill.worker().start()
     const job = await mill.enqueue(order, undefined)
     expect(await job.result({ timeout: '10s' })).toEqual({ at: new Date(0), of: 1 })
@@ -52,7 +63,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
         if (ctx.job.attempt === 1) throw new Error('broken')
       }),
     )
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     await mill.worker().start()
     await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })
     await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })
@@ -63,7 +74,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
 
   it('runs steps side by side', async () => {
     const order = taskOf((ctx) => Promise.all([1, 2, 3].map((n) => ctx.step(`page-${n}`, () => n * 2))))
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     await mill.worker().start()
     expect(await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })).toEqual([2, 4, 6])
   })
@@ -76,7 +87,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
       await ctx.sleep('shorter', 10)
       return 'woken'
     })
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     const released = recorded(mill, 'job.released')
     await mill.worker({ concurrency: 1 }).start()
     const job = await mill.enqueue(order, undefined)
@@ -90,7 +101,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
       await ctx.sleep('long', '30d')
       return 'woken'
     })
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     const released = nextEvent(mill, 'job.released')
     await mill.worker().start()
     const job = await mill.enqueue(order, undefined)
@@ -105,7 +116,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
 
   it('waits for a signal, whose data its schema makes', async () => {
     const order = taskOf((ctx) => ctx.waitFor(approved))
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     const released = nextEvent(mill, 'job.released')
     await mill.worker().start()
     const job = await mill.enqueue(order, undefined)
@@ -119,7 +130,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
 
   it('finds a signal that came before it waits, sent by id', async () => {
     const order = taskOf(async (ctx) => [await ctx.waitFor(approved), await ctx.waitFor(stopped)])
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     const { id } = await mill.enqueue(order, undefined)
     expect(await mill.signal(id, approved, { yes: true })).toBe('kept')
     expect(await mill.signal(id, approved, { yes: false })).toBe('duplicate')
@@ -130,7 +141,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
 
   it('goes on with undefined when nobody has sent the signal in time', async () => {
     const order = taskOf(async (ctx) => ({ answer: (await ctx.waitFor(approved, { timeout: 10 })) ?? 'none' }))
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     await mill.worker().start()
     const job = await mill.enqueue(order, undefined)
     expect(await job.result({ timeout: '20s' })).toEqual({ answer: 'none' })
@@ -145,7 +156,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
       }
       return 'in time'
     })
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     const swallowed = nextEvent(mill, 'suspension.swallowed')
     await mill.worker().start()
     const job = await mill.enqueue(order, undefined)
@@ -161,7 +172,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
       await ctx.step('another', () => 1)
       return runs.length
     })
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     const swallowed = nextEvent(mill, 'suspension.swallowed')
     await mill.worker().start()
     const job = await mill.enqueue(order, undefined)
@@ -171,7 +182,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
 
   it('cancels a job that waits for a signal', async () => {
     const order = taskOf((ctx) => ctx.waitFor(approved))
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     const released = nextEvent(mill, 'job.released')
     await mill.worker().start()
     const job = await mill.enqueue(order, undefined)
@@ -190,7 +201,7 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
         return ctx.job.runAt.getTime() === ctx.job.createdAt.getTime() ? snooze(10) : calls
       },
     })
-    const mill = testMill({ tasks: [order] }, kind)
+    const mill = millOn(kind, [order])
     await mill.worker().start()
     expect(await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })).toBe(1)
   })
