@@ -1,6 +1,6 @@
 /** Steps, sleeps and signals as real workers run them. */
 
-import { type AnyTask, defineSignal, defineTask, hasCode, type JobContext, type Mill, snooze } from 'millrace'
+import { type AnyTask, defineSignal, defineTask, type JobContext, type Mill, snooze } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { nextEvent, recorded } from '../next-event.js'
@@ -205,85 +205,4 @@ describe.each(kinds)('a worker on %s', (kind) => {
     await mill.worker().start()
     expect(await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })).toBe(1)
   })
-})
-
-const wrong: readonly [string, (ctx: JobContext) => Promise<unknown>, string][] = [
-  [
-    'a name twice',
-    async (ctx) => [await ctx.step('a', () => 1), await ctx.step('a', () => 2)],
-    "'a' was given to ctx.step() twice",
-  ],
-  [
-    'a sleep with the name of a step',
-    async (ctx) => [await ctx.step('a', () => 1), await ctx.sleep('a', 5)],
-    "'a' was given to ctx.sleep() twice",
-  ],
-  [
-    'a signal twice',
-    async (ctx) => Promise.all([ctx.waitFor(stopped), ctx.waitFor(stopped)]),
-    "'stopped' was given to ctx.waitFor() twice",
-  ],
-  ['an empty name', async (ctx) => ctx.step('', () => 1), 'must get a name, text of 1 to 200 characters'],
-  ['a long name', async (ctx) => ctx.step('x'.repeat(201), () => 1), 'text of 1 to 200 characters'],
-  ['no name', async (ctx) => ctx.step(undefined as never, () => 1), 'must get a name'],
-  ['no function', async (ctx) => ctx.step('a', 7 as never), "ctx.step('a', run) must get a function; got 7"],
-  ['a time that is none', async (ctx) => ctx.sleep('a', 'soon' as never), "ctx.sleep('a', time)"],
-  [
-    'a timeout that is none',
-    async (ctx) => ctx.waitFor(stopped, { timeout: 'soon' as never }),
-    'ctx.waitFor({ timeout })',
-  ],
-  ['an option that is none', async (ctx) => ctx.waitFor(stopped, { timeOut: 5 } as never), 'timeOut'],
-  ['a signal by its name', async (ctx) => ctx.waitFor('approved' as never), 'must get a signal of defineSignal()'],
-  ['a result that cannot be encoded', async (ctx) => ctx.step('a', () => (() => 1) as never), 'function'],
-  ['a result that is too large', async (ctx) => ctx.step('a', () => 'x'.repeat(2_000_000)), "the result of step 'a'"],
-  [
-    'two sleeps at once',
-    async (ctx) =>
-      Promise.allSettled([ctx.sleep('a', 1_000), ctx.sleep('b', 1_000)]).then((all) => {
-        throw (all[1] as PromiseRejectedResult).reason
-      }),
-    '',
-  ],
-]
-
-it.each(wrong)('a handler is refused %s', async (_, run, message) => {
-  const seen: unknown[] = []
-  const order = taskOf(
-    async (ctx) => {
-      await run(ctx).catch((error) => {
-        seen.push(error)
-        throw error
-      })
-    },
-    { max: 0, backoff: () => 0 },
-  )
-  const mill = testMill({ tasks: [order] }, 'memory')
-  await mill.worker().start()
-  const ended = Promise.race([nextEvent(mill, 'job.buried'), nextEvent(mill, 'job.released')])
-  await mill.enqueue(order, undefined)
-  await ended
-  expect(String((seen[0] as Error).message)).toContain(message)
-})
-
-it('a signal is refused whose data does not fit, or that is none, and nothing is kept', async () => {
-  const order = taskOf((ctx) => ctx.waitFor(approved))
-  const mill = testMill({ tasks: [order] }, 'memory')
-  const job = await mill.enqueue(order, undefined)
-  const refused = async (sending: Promise<unknown>) =>
-    sending.then(
-      () => undefined,
-      (error: unknown) => error,
-    )
-  const misfit = await refused(mill.signal(job, approved, { yes: 'maybe' } as never))
-  expect(hasCode(misfit, 'job-invalid')).toBe(true)
-  expect(String(misfit)).toContain("the data of signal 'approved' does not match its schema")
-  expect(
-    hasCode(await refused(mill.signal(job, { name: 'approved' } as never, undefined as never)), 'argument-invalid'),
-  ).toBe(true)
-  expect(hasCode(await refused(mill.signal(7 as never, stopped)), 'argument-invalid')).toBe(true)
-  const note = defineSignal<string>({ name: 'note' })
-  expect(hasCode(await refused(mill.signal(job, note, 'x'.repeat(2_000_000))), 'payload-too-large')).toBe(true)
-  expect(await mill.signal('no-such-job', stopped)).toBe('gone')
-  expect(await mill.signal(job, approved, { yes: true })).toBe('kept')
 })

@@ -1,6 +1,6 @@
 /** Sending a signal to a job: by code that has the signal, or by an operator who names it. */
 
-import { PayloadTooLargeError } from '../../core/errors.js'
+import { InvalidArgumentError, PayloadTooLargeError } from '../../core/errors.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { stepOwner } from '../../core/packing/seal.js'
 import { validated } from '../../core/task/schema.js'
@@ -18,8 +18,8 @@ interface SenderParts {
 
 /**
  * Sends a signal to the job that `find` finds. Its data is stored as it was given: the handler's side makes of it what
- * the schema makes. Throws `InvalidJobError` for data that the schema refuses, `PayloadTooLargeError`, `CodecError`, and
- * `UnsupportedByStoreError`.
+ * the schema makes. Throws `InvalidArgumentError` for a job of an ordered queue, `InvalidJobError` for data that the schema
+ * refuses, `PayloadTooLargeError`, `CodecError`, and `UnsupportedByStoreError`.
  */
 export async function sentSignal(
   { connect, packing, maxPayloadBytes }: SenderParts,
@@ -31,6 +31,10 @@ export async function sentSignal(
   const steps = stepsOf(await connect())
   const job = await find()
   if (job === undefined) return 'gone'
+  if (job.payloads !== undefined)
+    throw new InvalidArgumentError(
+      `job '${job.id}' in queue '${job.queue}' gets no signals: jobs of ordered queues have no steps.`,
+    )
   if (data === undefined) return steps.signal(job, { name })
   const content = packing.pack(data, 'signal', stepOwner(job, name))
   const bytes = payloadBytes(content.payload)

@@ -58,7 +58,7 @@ const objects: readonly (readonly [name: string, object: object, before: Before,
     queue.jobs,
     {
       ...{ get: ['a'], cancel: ['all'], delete: ['all'], runNow: ['all'], bury: ['all'] },
-      ...{ fail: ['a', 'why'], setFields: ['a', { x: '1' }] },
+      ...{ fail: ['a', 'why'], forgetStep: ['a', 'charge'], setFields: ['a', { x: '1' }] },
     },
     'list',
     '',
