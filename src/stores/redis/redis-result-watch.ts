@@ -127,7 +127,7 @@ local gone = {}
 for _, id in ipairs(ARGV) do
   local is_there = call('HEXISTS', JOBS, id) == 1
   local past = is_there and call('HEXISTS', CLAIMS, id) == 0 and call('HGET', HISTORY, id)
-  local state = past and sub(past, 1, 1)
+  local state = past and string.lower(sub(past, 1, 1))
   if not is_there or state == 'c' or state == 'd' then gone[#gone + 1] = id end
 end
 return gone

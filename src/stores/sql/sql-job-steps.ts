@@ -76,10 +76,10 @@ export function* signalEntry(rid: number, name: string): SqlSteps<'signal' | 'ti
   return row && (kinds[row.kind] as 'signal' | 'timeout')
 }
 
-/** The number of signals and of waits in vain of a job, and the bytes of their data. */
+/** The number of signals of a job, and the bytes of their data. */
 export function* signalLoad(rid: number): SqlSteps<{ readonly count: number; readonly bytes: number }> {
-  const text =
-    'SELECT count(*) AS count, coalesce(sum(octet_length(payload)), 0) AS bytes FROM step WHERE rid = ? AND is_signal = 1'
+  const text = `SELECT count(*) AS count, coalesce(sum(octet_length(payload)), 0) AS bytes FROM step
+    WHERE rid = ? AND is_signal = 1 AND kind = ${kinds.indexOf('signal')}`
   return (yield* first<{ count: number; bytes: number }>(text, rid))!
 }
 

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import type { SignalAnswer } from '../../../stores/contract/steps.js'
 import { mostSignals } from '../../../stores/rules/bounds.js'
 import {
+  exactDepth,
   expires,
   limited,
   plainCase,
@@ -170,6 +171,43 @@ export const signalling = plainConcern('signals', [steps], {
     }
   }),
 
+  'an operator cancels, deletes and buries failed jobs that wait, and no others': plainCase(
+    [steps, records],
+    async (scene) => {
+      for (const verb of ['cancel', 'delete', 'bury'] as const) {
+        await scene.add('a', 'b')
+        await failed(scene, 'a')
+        for (const claim of (await scene.claim({ limit: 2 })).claims)
+          await scene.end(claim, { kind: 'wait', signal: 'go' })
+        assert.deepEqual(await scene.states(), ['a waiting', 'b waiting'], verb)
+        assert.deepEqual(await scene.records[verb](scene.queue, 'failed'), { changed: 1, more: false }, verb)
+        assert.equal((await scene.records.get(scene.queue, 'b'))?.state, 'waiting', verb)
+        await scene.records.clear(scene.queue)
+        await scene.advance(3_600_000)
+      }
+    },
+  ),
+
+  'a failed job that waits counts neither as fresh nor as a retry, until its wait is over': plainCase(
+    [steps, exactDepth],
+    async (scene) => {
+      const counts = async () => {
+        const { waiting, running, fresh, retries } = await scene.depth()
+        return { waiting, running, fresh, retries }
+      }
+      await scene.add('a')
+      await failed(scene, 'a')
+      await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })
+      assert.deepEqual(await counts(), { waiting: 1, running: 0, fresh: 0, retries: 0 })
+      assert.equal(await signal(scene, 'go'), 'delivered')
+      assert.deepEqual(await counts(), { waiting: 0, running: 0, fresh: 0, retries: 1 })
+      await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })
+      assert.deepEqual(await counts(), { waiting: 0, running: 0, fresh: 0, retries: 1 })
+      await scene.end(await scene.claimOne(), { kind: 'complete' })
+      assert.deepEqual(await counts(), { waiting: 0, running: 0, fresh: 0, retries: 0 })
+    },
+  ),
+
   'a job that was buried while it waited does not wait when it is revived': plainCase(
     [steps, records],
     async (scene) => {
@@ -239,6 +277,18 @@ export const signalling = plainConcern('signals', [steps], {
     assert.equal(await signal(scene, 'four'), 'kept')
   },
 
+  async 'a wait that was in vain takes no place among the signals that a job keeps'(scene) {
+    await scene.add('a')
+    for (let i = 0; i < mostSignals; i += 1) {
+      await scene.end(await scene.claimOne(), { kind: 'wait', signal: `s${i}`, withinMs: 1 })
+      await scene.advance(10_000)
+      await scene.steps.sweep('worker-1')
+    }
+    assert.equal((await read(scene)).filter(({ kind }) => kind === 'timeout').length, mostSignals)
+    for (let i = 0; i < mostSignals; i += 1) assert.equal(await signal(scene, `k${i}`), 'kept')
+    assert.equal(await signal(scene, 'more'), 'full')
+  },
+
   async 'a lost claim does not wait'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
@@ -254,6 +304,13 @@ async function waiting(scene: Scene, wait: { signal: string; withinMs?: number }
   const claim = await scene.claimOne()
   assert.equal(claim.id, 'a')
   await scene.end(claim, { kind: 'wait', ...wait })
+}
+
+/** The job of this id, the first that is ready, fails and is ready again. */
+async function failed(scene: Scene, id: string): Promise<void> {
+  const claim = await scene.claimOne({ from: [{ queue: scene.queue, limit: 1 }] })
+  assert.equal(claim.id, id)
+  await scene.end(claim, { kind: 'retry', delayMs: 0 })
 }
 
 function signal(scene: Scene, name: string, payload?: string): Promise<SignalAnswer> {

@@ -13,7 +13,7 @@ import {
   steps,
   tellsCrashes,
 } from '../scenes/contract-case.js'
-import type { Scene } from '../scenes/scene.js'
+import { type Scene, soon } from '../scenes/scene.js'
 
 const charged = { name: 'charge', kind: 'step', payload: '{"paid":7}' } as const
 
@@ -114,6 +114,19 @@ export const stepping = plainConcern('steps', [steps], {
       assert.deepEqual(await read(scene), kept)
     },
   ),
+
+  'a waiter hears that a job with steps is dead': plainCase([steps, records], async (scene) => {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await keep(scene, claim, charged)
+    const job = { queue: scene.queue, id: 'a' }
+    const stop = new AbortController()
+    const watched = scene.records.watch([job], 60_000, stop.signal)
+    await scene.end(claim, { kind: 'bury' })
+    assert.deepEqual(await scene.records.watch([job], 0, stop.signal), [job])
+    assert.deepEqual(await soon(watched), [job])
+    stop.abort()
+  }),
 
   'no step of an ended job is passed to a later one with its id': plainCase([steps, records], async (scene) => {
     for (const end of ['complete', 'kept', 'cancel', 'delete', 'morgue', 'clear'] as const) {

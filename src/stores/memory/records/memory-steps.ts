@@ -51,10 +51,10 @@ export function memorySteps(store: MemoryAdmin): Steps {
       const queue = store.queues().holding(name, id)
       const [job, now] = [queue.jobs.get(id), store.now()]
       if (job === undefined || job.state === 'completed' || queue.isHidden(job, now)) return 'gone'
-      const signals = job.steps.filter(isSignalEntry)
-      const same = signals.find((entry) => entry.name === signal)
+      const same = job.steps.find((entry) => isSignalEntry(entry) && entry.name === signal)
       if (same !== undefined) return same.kind === 'signal' ? 'duplicate' : 'gone'
       const sent: StoredStep = defined({ name: signal, kind: 'signal', at: now, payload, codec })
+      const signals = job.steps.filter(({ kind }) => kind === 'signal')
       const isAwaited = job.awaits?.signal === signal
       // The signal that a job waits for always has room.
       if (!isAwaited && (signals.length >= mostSignals || bytesOf([...signals, sent]) > mostSignalBytes)) return 'full'

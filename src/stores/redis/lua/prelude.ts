@@ -166,7 +166,10 @@ local function place(j)
   return pack('>I2', 32767 - j.priority) .. stamp_bytes(j.stamp) .. j.seq .. j.id
 end
 local function end_place(j) return pack('>I6', j.updated) .. j.seq .. j.id end
-local function retry_place(j) return pack('>I3', j.attempt) .. j.seq .. j.id end
+-- Failed jobs that wait for a signal are behind all others, because they count as no retries.
+local function retry_place(j)
+  return pack('>I3', (j.state == 'a' and not j.claim) and 2 ^ 24 - 1 or j.attempt) .. j.seq .. j.id
+end
 `
 
 const moves = `
@@ -245,7 +248,11 @@ ${inHand}    if has(byte(claim, 14) - 64, OWNLEASE) then call('ZREM', LEASES, id
     call('HDEL', CLAIMS, id)
 ${waiting}  end
   local past = call('HGET', HISTORY, id)
-  if past and #past >= 19 then call('ZREM', RETRIES, pack('>I3', read_past(past).attempt) .. seq .. id) end
+  if past and #past >= 19 then
+    local was = read_past(past)
+    was.seq, was.id, was.claim = seq, id, claim
+    call('ZREM', RETRIES, retry_place(was))
+  end
 ${past}  call('HDEL', HISTORY, id)
   call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'p' .. id, 'x' .. id)
   call('HINCRBY', META, 'lost', 1)

@@ -12,7 +12,7 @@ import { mostSignalBytes, mostSignals } from '../../rules/bounds.js'
 import { asFunction } from './lazy-functions-lua.js'
 
 const text = `
--- The last number given, entries, signals and waits in vain among them, bytes of their data.
+-- The last number given, entries, signals among them, bytes of their data.
 local TOTALS = '>I4I4I2I4'
 -- Number, instant, end of a sleep or 0.
 local ENTRY = '>I4I6I6'
@@ -51,7 +51,7 @@ end
 function M.add(j, kind, name, value, sleep_ms)
   local last, count, signals, bytes = totals(j.id)
   local at = (kind == 's' or kind == 't') and 'g' or 'n'
-  if at == 'g' then signals, bytes = signals + 1, bytes + data_bytes(value) end
+  if kind == 's' then signals, bytes = signals + 1, bytes + data_bytes(value) end
   local entry = kind .. pack(ENTRY, last + 1, now, sleep_ms and after(sleep_ms) or 0) .. value
   call('HSET', STEPS, j.id, pack(TOTALS, last + 1, count + 1, signals, bytes), index(j.id, last + 1), at .. name, j.id .. '\\0' .. at .. name, entry)
   M.mark(j, true)
@@ -96,16 +96,21 @@ function M.has_room(id, value)
   local _, _, signals, bytes = totals(id)
   return signals < ${mostSignals} and bytes + data_bytes(value) <= ${mostSignalBytes}
 end
+local function move_retry(j, before)
+  call('ZREM', RETRIES, before)
+  call('ZADD', RETRIES, 0, retry_place(j))
+end
 -- Ends the claim of a job: it waits for a signal, for ms at the most, or without end if that is ''. If it has that
 -- already, or its time was over before, it is ready.
 function M.wait(j, signal, ms)
   stay(j)
   leave(j)
   if call('HEXISTS', STEPS, j.id .. '\\0g' .. signal) == 1 then return enter(j, 'r') end
-  local until_at = ms == '' and 0 or after(ms)
+  local until_at, retry = ms == '' and 0 or after(ms), retry_place(j)
   call('HSET', STEPS, j.id .. '\\0w', pack('>I6', until_at) .. signal)
   if until_at > 0 then call('ZADD', SIGNAL_WAITS, string.format('%.0f', until_at), j.seq .. j.id) end
   enter(j, 'a')
+  if j.attempt > 1 then move_retry(j, retry) end
 end
 -- The signal that a job waits for; nil if it waits for none.
 function M.awaited(j)
@@ -114,8 +119,10 @@ function M.awaited(j)
 end
 -- The wait is over: the job is ready in its place.
 function M.wake(j)
+  local retry = retry_place(j)
   leave(j)
   enter(j, 'r')
+  if j.attempt > 1 then move_retry(j, retry) end
   if is_calling(j) then ring_unpaused() end
 end
 `

@@ -76,7 +76,7 @@ function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): Q
 const depthLua = `
 local meta = call('HMGET', META, 'stale', 'processed', 'failed', 'crashed', 'paused', 'draining', 'expired')
 local suspects, later, running = call('ZCARD', SUSPECTS), call('ZCARD', SCHEDULED), call('HLEN', CLAIMS)
-local failed = call('ZCARD', RETRIES)
+local failed = call('ZLEXCOUNT', RETRIES, '-', '(\\255\\255\\255')
 -- Failed jobs that are running do not count as waiting for a retry.
 if failed > 0 and running > 0 then
   for _, id in ipairs(call('HKEYS', CLAIMS)) do

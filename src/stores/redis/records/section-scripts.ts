@@ -21,9 +21,11 @@ ${byteOrder}local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if section == 'running' then return call('HGETALL', CLAIMS) end
 local ids = {}
 local sets = { suspects = { SUSPECTS, 16 }, scheduled = { SCHEDULED, 14 }, joining = { JOINING, 14 }, completed = { COMPLETED, 13, true }, dead = { DEAD, 13, true }, retries = { RETRIES, 10 } }
+-- Failed jobs that wait for a signal are behind the retries.
+local last = section == 'retries' and '(\\255\\255\\255' or '+'
 local function members(key, reverse)
   if reverse then return call('ZRANGE', key, after == '' and '+' or '(' .. after, '-', 'BYLEX', 'REV', 'LIMIT', 0, most) end
-  return call('ZRANGE', key, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, most)
+  return call('ZRANGE', key, after == '' and '-' or '(' .. after, last, 'BYLEX', 'LIMIT', 0, most)
 end
 if section ~= 'ready' then
   local key, from, reverse = unpack(sets[section])

@@ -338,13 +338,13 @@ export class SqliteRecords {
 
   /** Whether all failed jobs are read and sorted. */
   #isSorted(queue: QueueRow, where: 'all' | 'failed', state: number): boolean {
-    return where === 'failed' && state !== running && queue.retries <= sortLimit
+    return where === 'failed' && state < running && queue.retries <= sortLimit
   }
 
   #inPool(columns: string, where: 'all' | 'failed', pool: SelectedPool, revives: boolean): Statement {
     const sql = `SELECT ${columns} FROM job INDEXED BY ${pool.index}
       WHERE qid = ?1 AND ${pool.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, successor_ready = 0 AND successor_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
-      ${where === 'failed' ? 'AND attempt > 1 AND state <= 2' : ''}${revives ? `AND noted & ${noteBits.cut} = 0` : ''}
+      ${where === 'failed' ? 'AND attempt > 1' : ''}${pool.index === 'job_retries' ? ' AND state <= 2' : ''}${revives ? `AND noted & ${noteBits.cut} = 0` : ''}
       ORDER BY ${pool.order} LIMIT ?3`
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
