@@ -27,8 +27,8 @@ export default millrace({ store: 'sqlite:jobs.db', tasks: [row, table, books] })
 `
 
 /** A project, and a mill on its store. */
-function made(): { readonly cwd: string; readonly mill: Mill } {
-  const cwd = project({ 'package.json': '{"type":"module"}', 'millrace.config.js': config })
+function made(edit = (text: string) => text): { readonly cwd: string; readonly mill: Mill } {
+  const cwd = project({ 'package.json': '{"type":"module"}', 'millrace.config.js': edit(config) })
   const mill = millrace({ store: `sqlite:${join(cwd, 'jobs.db')}`, tasks })
   onTestFinished(() => mill.close())
   return { cwd, mill }
@@ -101,4 +101,35 @@ it('morgue revive says why a join stays dead', async () => {
         stderr: expect.stringMatching(/stayed dead, because a job that it waits for was cancelled.*'table'/),
       },
     })
+})
+
+it('morgue revive says nothing of a job that has died again meanwhile', async () => {
+  const again = `
+const queue = mill.queue('rows')
+const { revive } = queue.morgue
+queue.morgue.revive = async (which) => {
+  const revived = await revive(which)
+  await queue.jobs.bury(which)
+  return revived
+}
+mill.queue = () => queue
+`
+  const { cwd, mill } = made((text) => `${text.replace('export default', 'const mill =')}${again}export default mill`)
+  const buried = await mill.enqueue(row, 1, { id: 'row' })
+  await mill.queue('rows').jobs.bury(['row'])
+
+  expect(await run('morgue revive rows row', { cwd })).toMatchObject({ code: 0, stdout: 'rows: 1 job revived.\n' })
+  expect(await buried.status()).toBe('dead')
+})
+
+it('morgue revive --members counts the jobs that it left, however many are named', async () => {
+  const { cwd, mill } = made()
+  const ids = Array.from({ length: 101 }, (_, i) => `row-${i}`)
+  await mill.enqueueMany(ids.map((id, n) => [row, n, { id }] as const))
+  await mill.queue('rows').jobs.bury(ids)
+
+  expect(await run(`morgue revive rows ${ids.join(' ')} nobody --members`, { cwd })).toMatchObject({
+    ...{ code: 1, stdout: 'rows: 101 jobs revived.\n' },
+    stderr: expect.stringMatching(/1 of 102 jobs was left as it is.*'nobody' is not there/),
+  })
 })

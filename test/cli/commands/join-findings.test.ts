@@ -1,6 +1,6 @@
 /** What doctor says of joins that wait: for long, for dead members, and for queues that nobody serves. */
 
-import { defineTask, type Mill, many } from 'millrace'
+import { defineSignal, defineTask, type Mill, many } from 'millrace'
 import { testMill as millOfTests } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { joinFindings, judgeJoins, type WaitingJoin } from '#src/cli/commands/queues/join-findings.js'
@@ -94,9 +94,13 @@ describe('the findings about joins', () => {
     expect(textsOf(long)).toHaveLength(6)
     expect(textsOf(long).at(-1)).toBe("2 more joins of queue 'reports' have waited for longer than a day.")
     expect(
-      judgeJoins({ waiting: long.slice(0, 1), unread: new Map([['reports', 500]]), workers: served }).at(-1),
+      judgeJoins({
+        waiting: long.slice(0, 1),
+        unread: new Map([['reports', { waiting: 500, examined: 100 }]]),
+        workers: served,
+      }).at(-1),
     ).toMatchObject({
-      text: "of the 500 joins that wait in queue 'reports', the 100 that were enqueued first were examined.",
+      text: "of the 500 jobs that wait in queue 'reports', the 100 that were enqueued first were examined.",
     })
   })
 })
@@ -108,7 +112,15 @@ const report = defineTask({
   joins: { sales: many(sum, { onDead: 'hold' }) },
   run: async (_: object) => {},
 })
-const tasks = [sum, report]
+const approved = defineSignal({ name: 'approved' })
+const approval = defineTask({
+  name: 'approval',
+  queue: 'reports',
+  joins: { sales: many(sum) },
+  signals: [approved],
+  run: (_: object, ctx) => ctx.waitFor(approved, { timeout: '30d' }),
+})
+const tasks = [sum, report, approval]
 
 describe('what is read of a store', () => {
   it('is enough for all three findings', async () => {
@@ -128,6 +140,21 @@ describe('what is read of a store', () => {
     ])
   })
 
+  it('passes over joins that have run and wait for a signal, and goes on behind them', async () => {
+    const mill = millOfTests({ tasks })
+    onTestFinished(() => mill.close())
+    for (let i = 0; i < 101; i += 1) await mill.enqueue(approval, {}, { after: { sales: [] } })
+    await mill.drain()
+    const late = await mill.enqueue(report, {}, { after: { sales: [1] }, within: '9d' })
+    mill.advance('25h')
+    const texts = (await joinFindings(mill as unknown as Mill, (await mill.storedQueues())!)).map(({ text }) => text)
+
+    expect(texts).toEqual([
+      expect.stringContaining("1 join waits for jobs of queue 'sums', which no worker serves"),
+      expect.stringContaining(`first for '${late.id}.sales.0' in queue 'sums'`),
+    ])
+  })
+
   it('is at most 100 joins of a queue', async () => {
     const mill = testMill({ tasks }, 'sqlite')
     for (let i = 0; i < 101; i += 1) await mill.enqueue(report, {}, { after: { sales: [i] }, within: '9d' })
@@ -136,7 +163,7 @@ describe('what is read of a store', () => {
     expect(findings.map(({ text }) => text.slice(0, 60))).toEqual(
       [
         "100 joins wait for jobs of queue 'sums', which no worker serv",
-        "of the 101 joins that wait in queue 'reports', the 100 that w",
+        "of the 101 jobs that wait in queue 'reports', the 100 that w",
       ].map((text) => text.slice(0, 60)),
     )
   })

@@ -2,7 +2,7 @@
 
 import type { Command } from 'commander'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
-import type { JobState } from '../../../core/job/job.js'
+import type { JobRecord, JobState } from '../../../core/job/job.js'
 import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
 import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../process/exit-code.js'
@@ -30,7 +30,7 @@ export interface JobAction {
   /** The states of the jobs that it changes, and the words for those that are in none of them. */
   readonly takes: readonly JobState[]
   readonly not: string
-  /** Why it may leave a job that is in one of these states; absent: it leaves none. */
+  /** Why it may leave a job that is in one of these states and waited for others; absent: it leaves none. */
   readonly stays?: string
   /** Where these jobs are looked up. */
   readonly facet: JobFacet
@@ -68,7 +68,7 @@ export function addJobAction(noun: Command, action: JobAction): void {
           async () => question(`${noun.name()} ${verb}`, done, name, which, victims(await queue.depth(), which)),
           flags,
         )
-      const before = await statesBefore(action, queue, which)
+      const before = await recordsBefore(action, queue, which, flags)
       const changed = await action.act(queue, which, flags)
       const next = terminal.json || changed === 0 ? undefined : await action.next?.(queue, which)
       terminal.print({ queue: name, [field]: changed }, () => [
@@ -100,27 +100,50 @@ function whichOf(ids: readonly string[], { all, failed }: ActionFlags, hasFailed
   return all ? 'all' : failed ? 'failed' : [...new Set(ids)]
 }
 
-/** The states of jobs before the action; undefined: there is no such job. */
-type StatesBefore = ReadonlyMap<string, JobState | undefined>
+/** The records of jobs, such as before the action; undefined: there is no such job. */
+type RecordsById = ReadonlyMap<string, JobRecord | undefined>
 
-/** The most ids whose states are read: who gives more wants a number. */
+/** The most ids whose records are read at once, or at all if a number is enough: who gives more wants a number. */
 const mostLookedAt = 100
 
-async function statesBefore({ facet }: JobAction, queue: QueueAdmin, which: Which): Promise<StatesBefore> {
-  if (typeof which === 'string' || which.length > mostLookedAt) return new Map()
-  return new Map(await Promise.all(which.map(async (id) => [id, (await queue[facet].get(id))?.state] as const)))
+/** With `--members` the number of changed jobs does not tell how many of the named ones are among them. */
+async function recordsBefore(
+  { facet }: JobAction,
+  queue: QueueAdmin,
+  which: Which,
+  { members }: ActionFlags,
+): Promise<RecordsById> {
+  if (typeof which === 'string' || (which.length > mostLookedAt && !members)) return new Map()
+  return recordsOf(queue[facet], which)
 }
 
-/** The ids that were in a state which the action changes, and still are, if it may leave some. */
-async function staying({ facet, stays, takes }: JobAction, queue: QueueAdmin, before: StatesBefore): Promise<string[]> {
+async function recordsOf(jobs: QueueAdmin[JobFacet], ids: readonly string[]): Promise<RecordsById> {
+  const found: [string, JobRecord | undefined][] = []
+  for (let from = 0; from < ids.length; from += mostLookedAt) {
+    const some = ids.slice(from, from + mostLookedAt)
+    found.push(
+      ...(await Promise.all(some.map(async (id) => [id, await jobs.get(id)] as [string, JobRecord | undefined]))),
+    )
+  }
+  return new Map(found)
+}
+
+/**
+ * The joins that were in a state which the action changes, and still are, if it may leave some. One that was changed,
+ * ran and ended again has another end.
+ */
+async function staying({ facet, stays, takes }: JobAction, queue: QueueAdmin, before: RecordsById): Promise<string[]> {
   if (stays === undefined) return []
-  const taken = [...before].flatMap(([id, state]) => (state !== undefined && takes.includes(state) ? id : []))
-  const after = await Promise.all(taken.map((id) => queue[facet].get(id)))
-  return taken.filter((_, i) => takes.some((state) => state === after[i]?.state))
+  const taken = [...before].flatMap(([id, job]) => (job?.join !== undefined && takes.includes(job.state) ? id : []))
+  const after = await recordsOf(queue[facet], taken)
+  return taken.filter((id) => {
+    const job = after.get(id)
+    return job !== undefined && takes.includes(job.state) && +job.finishedAt! === +before.get(id)!.finishedAt!
+  })
 }
 
-function unchangedIn(before: StatesBefore, takes: readonly JobState[]) {
-  return [...before].filter(([, state]) => state === undefined || !takes.includes(state))
+function unchangedIn(before: RecordsById, takes: readonly JobState[]) {
+  return [...before].filter(([, job]) => job === undefined || !takes.includes(job.state))
 }
 
 /** The most ids that the sentence names. */
@@ -139,11 +162,11 @@ function leftSentence(
   { not, takes }: { readonly not: string; readonly takes: readonly JobState[] },
   left: number,
   ids: readonly string[],
-  before: StatesBefore,
+  before: RecordsById,
 ): string {
   const [were, they] = left === 1 ? ['was left as it is', 'it is'] : ['were left as they are', 'they are']
   const sentence = `${count(left)} of ${counted(ids.length, 'job')} ${were}, because ${they} ${not}`
   const unchanged = unchangedIn(before, takes)
   if (unchanged.length !== left) return `${sentence}.`
-  return `${sentence}: ${someOf(unchanged.map(([id, state]) => `'${id}' is ${state ?? 'not there'}`))}`
+  return `${sentence}: ${someOf(unchanged.map(([id, job]) => `'${id}' is ${job?.state ?? 'not there'}`))}`
 }

@@ -16,8 +16,9 @@ import { doneIn, memberId } from '../../../stores/rules/join-rules.js'
 
 /** A join that has waited for longer is named. */
 const longMs = 86_400_000
-/** The most joins of a queue that are read, and that are named for one reason. */
+/** The most joins of a queue that are read, the most pages for them, and the most joins that are named for one reason. */
 const mostRead = 100
+const mostPages = 10
 const mostNamed = 5
 
 /** A join that waits. */
@@ -33,8 +34,8 @@ export interface WaitingJoin {
 
 interface JoinFacts {
   readonly waiting: readonly WaitingJoin[]
-  /** The queues of which more joins wait than were read, with their numbers. */
-  readonly unread: ReadonlyMap<string, number>
+  /** The queues of which more jobs wait, for others or for signals, than were examined. */
+  readonly unread: ReadonlyMap<string, { readonly waiting: number; readonly examined: number }>
   /** How many workers take jobs of each queue; undefined if the store does not know. */
   readonly workers: ReadonlyMap<string, number> | undefined
 }
@@ -46,19 +47,40 @@ export async function joinFindings(mill: Mill, stored: readonly StoredQueue[]): 
   if (store.joins === undefined || store.records === undefined || plain.length === 0) return []
   const { now, depths } = await store.depth(plain)
   const waiting: WaitingJoin[] = []
-  const unread = new Map<string, number>()
+  const unread = new Map<string, { waiting: number; examined: number }>()
   for (const { queue, waiting: count } of depths) {
     if (count === 0) continue
-    waiting.push(...(await waitingIn(store, queue, now)))
-    if (count > mostRead) unread.set(queue, count)
+    const { examined, jobs } = await joinsIn(store, queue)
+    waiting.push(...(await waitingAs(jobs, store, queue, now)))
+    if (count > examined) unread.set(queue, { waiting: count, examined })
   }
   if (waiting.length === 0) return []
   const seen = await store.workers?.list()
   return judgeJoins({ waiting, unread, workers: seen && workersByQueue(attendanceOf(seen).serving) })
 }
 
-async function waitingIn({ records, joins }: Store, queue: string, now: number): Promise<WaitingJoin[]> {
-  const { jobs } = await records!.list(queue, { state: 'waiting', by: 'time', limit: mostRead })
+/** The first jobs of a queue that wait for others. A job that waits for a signal no longer does, though it is a join. */
+async function joinsIn({ records }: Store, queue: string): Promise<{ examined: number; jobs: StoredJob[] }> {
+  const jobs: StoredJob[] = []
+  let examined = 0
+  let cursor: string | undefined
+  for (let pages = 0; pages < mostPages && jobs.length < mostRead; pages += 1) {
+    const limit = mostRead - jobs.length
+    const page = await records!.list(queue, { state: 'waiting', by: 'time', limit, ...(cursor && { cursor }) })
+    jobs.push(...page.jobs.filter(({ isJoin, awaits }) => isJoin && awaits === undefined))
+    examined += page.jobs.length
+    cursor = page.cursor
+    if (cursor === undefined) break
+  }
+  return { examined, jobs }
+}
+
+async function waitingAs(
+  jobs: readonly StoredJob[],
+  { records, joins }: Store,
+  queue: string,
+  now: number,
+): Promise<WaitingJoin[]> {
   const found = await Promise.all(
     jobs.map(async ({ id, task, createdAt }): Promise<WaitingJoin | undefined> => {
       const join = await joins!.look({ queue, id })
@@ -90,9 +112,9 @@ export function judgeJoins({ waiting, unread, workers }: JoinFacts): FsckFinding
       (queue, count) =>
         `${more(count)} of queue '${queue}' ${count === 1 ? 'has' : 'have'} waited for longer than a day.`,
     ),
-    ...[...unread].map(([queue, count]) =>
+    ...[...unread].map(([queue, { waiting: count, examined }]) =>
       warning(
-        `of the ${count} joins that wait in queue '${queue}', the ${mostRead} that were enqueued first were examined.`,
+        `of the ${count} jobs that wait in queue '${queue}', the ${examined} that were enqueued first were examined.`,
       ),
     ),
   ]
