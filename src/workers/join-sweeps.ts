@@ -66,19 +66,21 @@ export class JoinSweeps {
   }
 }
 
-/** One step of a sweep, which emits what it finds. */
+/** One step of a sweep, which emits what it finds. If one facet fails, the other is swept all the same. */
 export async function sweepOnce(
   { joins, steps }: SweptStore,
   worker: string,
   events: WorkerSurroundings['events'],
 ): Promise<{ readonly found: number; readonly more: boolean }> {
-  const { failed, more } = (await joins?.sweep(worker)) ?? { failed: [], more: false }
+  const [ended, woken] = await Promise.allSettled([joins?.sweep(worker), steps?.sweep(worker)])
+  const { failed = [], more = false } = (ended.status === 'fulfilled' && ended.value) || {}
   for (const join of failed) {
     events.counter?.buried(join.queue)
     events.emit('join.failed', join)
   }
-  const waits = await steps?.sweep(worker)
-  return { found: failed.length + (waits?.woken ?? 0), more: more || waits?.more === true }
+  if (ended.status === 'rejected') throw ended.reason
+  if (woken.status === 'rejected') throw woken.reason
+  return { found: failed.length + (woken.value?.woken ?? 0), more: more || woken.value?.more === true }
 }
 
 /** An idle process may end meanwhile. */

@@ -3,7 +3,7 @@
 import { defineTask, many } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { Events } from '#src/core/events.js'
-import { JoinSweeps } from '#src/workers/join-sweeps.js'
+import { JoinSweeps, sweepOnce } from '#src/workers/join-sweeps.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { givenSurroundings } from '../runtime/given-surroundings.js'
 import { storeKinds, testMill } from '../test-mill.js'
@@ -151,6 +151,28 @@ describe('the sweeps of a worker', () => {
     expect(planned[0]!.ms).toBeLessThanOrEqual(6_250)
     await sweeps.stop()
     expect(planned).toEqual([])
+  })
+
+  it('sweep the waits for signals though the joins fail, and report dead joins though the waits fail', async () => {
+    const events = new Events()
+    const heard: string[] = []
+    events.on('join.failed', ({ id }) => heard.push(id))
+    const breaking = async () => {
+      throw new Error('damaged')
+    }
+    let swept = 0
+    const steps = {
+      sweep: async () => {
+        swept += 1
+        return { woken: 0, more: false }
+      },
+    }
+
+    await expect(sweepOnce({ joins: { sweep: breaking }, steps }, 'w', events)).rejects.toThrow('damaged')
+    expect(swept).toBe(1)
+    const joins = { sweep: async () => ({ failed: [failed], more: false }) }
+    await expect(sweepOnce({ joins, steps: { sweep: breaking } }, 'w', events)).rejects.toThrow('damaged')
+    expect(heard).toEqual(['a'])
   })
 
   it('go on after the store was away', async () => {
