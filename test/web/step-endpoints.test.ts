@@ -79,12 +79,12 @@ it('a signal is checked by its schema, delivered once, and audited without its d
   expect([sent.status, sent.json]).toEqual([200, { answer: 'delivered', changed: 1 }])
   expect(again.json).toEqual({ answer: 'duplicate', changed: 0 })
   expect(elsewhere.json).toEqual({ answer: 'gone', changed: 0 })
-  expect(scene.audits.map(({ action, changed, error }) => [action, changed ?? error])).toEqual([
-    ['job.signal', 'job-invalid'],
-    ['job.signal', 'argument-invalid'],
-    ['job.signal', 1],
-    ['job.signal', 0],
-    ['job.signal', 0],
+  expect(scene.audits.map(({ action, which, changed, error }) => [action, which, changed ?? error])).toEqual([
+    ['job.signal', 'approved', 'job-invalid'],
+    ['job.signal', 'stopped', 'argument-invalid'],
+    ['job.signal', 'approved', 1],
+    ['job.signal', 'approved', 0],
+    ['job.signal', 'approved', 0],
   ])
   expect(JSON.stringify(scene.audits)).not.toContain('yes')
 })
@@ -95,7 +95,17 @@ it('a step is forgotten once; a job that is not kept is refused', async () => {
   const again = await scene.post(`${path}/forget-step`, { step: 'charge' })
   const elsewhere = await scene.post('queues/orders/jobs/nobody/forget-step', { step: 'charge' })
 
+  expect(scene.audits[0]).toMatchObject({ action: 'job.forget-step', which: 'charge', changed: 1 })
   expect(forgotten.json).toEqual({ changed: 1, more: false })
   expect(again.json).toEqual({ changed: 0, more: false })
   expect([elsewhere.status, errorOf(elsewhere).code]).toEqual([404, 'job-unknown'])
+})
+
+it('a step may be named by any text of 1 to 200 characters', async () => {
+  const scene = await waitingOrder()
+  const asked = ['two\nlines', 'x'.repeat(200), '', 'x'.repeat(201)].map((step) =>
+    scene.post(`${path}/forget-step`, { step }),
+  )
+
+  expect((await Promise.all(asked)).map(({ status }) => status)).toEqual([200, 200, 400, 400])
 })

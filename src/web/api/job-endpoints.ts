@@ -42,6 +42,7 @@ import {
   page,
   reason,
   state,
+  stepName,
   taskName,
 } from './shapes.js'
 
@@ -244,7 +245,7 @@ export const jobEndpoints = [
     path: '/queues/:queue/jobs/:id/forget-step',
     summary: 'Forget a stored step or sleep of a job: its next run makes it again',
     action: 'job.forget-step',
-    body: exactly({ step: taskName }),
+    body: exactly({ step: stepName }),
     answer: changed,
     run: (call) => changeOne(call, (admin, id) => admin.jobs.forgetStep(id, call.body.step)),
   }),

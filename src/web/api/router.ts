@@ -227,7 +227,7 @@ async function audited(
   { mill, options }: MillWindow,
   run: () => Promise<unknown>,
 ): Promise<unknown> {
-  const which = whichText(body)
+  const which = whichText(action, body)
   const begun = {
     at: new Date(),
     who: viewer.name,
@@ -250,7 +250,9 @@ function failureCode(error: unknown): string {
   return typeof code === 'string' ? code : 'internal'
 }
 
-function whichText(body: unknown): string | undefined {
+function whichText(action: string, body: unknown): string | undefined {
+  if (action === 'job.signal') return (body as { readonly signal: string }).signal
+  if (action === 'job.forget-step') return (body as { readonly step: string }).step
   const { ids, all, failed, jobs } = body as { readonly [K in 'ids' | 'all' | 'failed' | 'jobs']?: unknown }
   if (Array.isArray(ids)) return `${ids.length} by id`
   if (Array.isArray(jobs)) return `${jobs.length} jobs`

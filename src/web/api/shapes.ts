@@ -31,6 +31,11 @@ function text(isText: (value: unknown) => boolean, form: string, json: Described
 export const queueName = text(isQueueName, queueNameForm, { pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,79}$' })
 export const jobId = text(isJobId, jobIdForm, { minLength: 1, maxLength: 256 })
 export const taskName = text(isTaskName, taskNameForm, { minLength: 1, maxLength: 200 })
+export const stepName = text(
+  (value) => typeof value === 'string' && value.length >= 1 && value.length <= 200,
+  'a text of 1 to 200 characters',
+  { minLength: 1, maxLength: 200 },
+)
 export const group = text((value) => typeof value === 'string' && groupNameOf(value) !== undefined, groupForm, {
   maxLength: 256,
 })
