@@ -1,7 +1,7 @@
 /** The revival of a dead join with its dead members: these first, so that it waits for them again. */
 
 import type { JobKey } from '../../stores/contract/job-records.js'
-import type { Joins } from '../../stores/contract/joins.js'
+import type { Joins, StoredJoin } from '../../stores/contract/joins.js'
 import type { Store } from '../../stores/contract/store.js'
 import { memberId } from '../../stores/rules/join-rules.js'
 import { morgueOf } from '../store-facets.js'
@@ -10,9 +10,15 @@ import { total } from './step-loop.js'
 /** The most ends of members in one request. */
 const pageSize = 1_000
 
+/** The most members that are looked up at once. */
+const mostLooks = 100
+
 /** Revives the dead members of a join, and theirs. Resolves with their number; 0 if it is no join. */
 export async function revivedMembers(store: Store, joins: Joins, join: JobKey): Promise<number> {
-  const stored = await joins.look(join)
+  return revivedOf(store, joins, join, await joins.look(join))
+}
+
+async function revivedOf(store: Store, joins: Joins, join: JobKey, stored: StoredJoin | undefined): Promise<number> {
   let revived = 0
   for (const set of stored?.sets ?? []) {
     const { name, queue, added, counts } = set
@@ -21,9 +27,12 @@ export async function revivedMembers(store: Store, joins: Joins, join: JobKey): 
       const ends = await joins.ends(join, name, from, pageSize)
       const ids = ends.flatMap(({ number, fate }) => (fate === 'dead' ? memberId(set, number) : []))
       if (ids.length === 0) continue
-      // The members of a set are of one task: all of them are joins or none.
-      const areJoins = (await joins.look({ queue, id: ids[0]! })) !== undefined
-      for (const id of areJoins ? ids : []) revived += await revivedMembers(store, joins, { queue, id })
+      // Each is looked up: of those that were deleted since, the store no longer knows whether they were joins.
+      for (let begin = 0; begin < ids.length; begin += mostLooks) {
+        const keys = ids.slice(begin, begin + mostLooks).map((id) => ({ queue, id }))
+        const looks = await Promise.all(keys.map((key) => joins.look(key)))
+        for (const [i, key] of keys.entries()) revived += await revivedOf(store, joins, key, looks[i])
+      }
       revived += await total(() => morgueOf(store).revive(queue, { ids }))
     }
   }

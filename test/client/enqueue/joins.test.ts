@@ -334,6 +334,28 @@ describe('a dead join', () => {
     await mill.drain()
     expect(await job.result()).toBe(3)
   })
+
+  it('is revived with the members of its dead members, though the first of those was deleted', async () => {
+    const middle = defineTask({ name: 'middle', queue: 'middles', joins: { sum }, run: async () => {} })
+    const outer = defineTask({
+      name: 'outer',
+      queue: 'reports',
+      retry: { max: 0 },
+      joins: { all: many(middle, { onDead: 'go-on' }) },
+      run: async () => Promise.reject(new Error('broken')),
+    })
+    const mill = made({ tasks: [sum, middle, outer] })
+    const { all, job } = await mill.flow((f) => {
+      const all = [-1, -2].map((n) => f.job(middle, undefined, { after: { sum: f.job(sum, n) } }))
+      return { all, job: f.job(outer, undefined, { after: { all } }) }
+    })
+    await mill.drain()
+    expect(await job.status()).toBe('dead')
+    await mill.queue('middles').morgue.delete([all[0]!.id])
+
+    expect(await mill.queue('reports').morgue.revive([job.id], { members: true })).toBe(3)
+    expect((await mill.queue('sums').depth()).ready).toBe(1)
+  })
 })
 
 describe('a test context of a join', () => {
