@@ -15,10 +15,10 @@ const onDeadWords: Readonly<Record<JoinSet['onDead'], string>> = {
   hold: 'A dead one is waited for until it is revived.',
 }
 
-export function JoinPanel({ job: { join, joins = [], state } }: { readonly job: JobDetail }) {
+export function JoinPanel({ job: { join, joins = [], state, awaits } }: { readonly job: JobDetail }) {
   return (
     <>
-      {join !== undefined && <WaitsFor join={join} isWaiting={state === 'waiting'} />}
+      {join !== undefined && <WaitsFor join={join} isWaiting={state === 'waiting' && awaits === undefined} />}
       {joins.length > 0 && (
         <Panel title="Waited for by">
           {joins.map(({ queue, id, set }) => (
