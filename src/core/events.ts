@@ -67,7 +67,10 @@ export interface EventMap {
    */
   'job.dropped': JobRef
   'job.started': JobRef & { readonly attempt: number; readonly worker: string }
-  /** A job that waited for others runs for the first time: all of them have ended as its task needs it. */
+  /**
+   * A job that waited for others runs: all of them have ended as its task needs it. Again if it goes on after a sleep or
+   * a wait before it has failed.
+   */
   'join.ready': JobRef
   /**
    * A job that waited for others is dead: `join-member-dead`, `join-late`, `join-never-sealed` or
