@@ -4,6 +4,7 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { mayChange } from '../../api/api-client.js'
 import { at, type JobName, jobAddress, jobNamed, queryText } from '../../api/api-path.js'
+import { latePart } from '../../parts/late-part.js'
 import { Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
 import { PageHead, Panel } from '../../parts/page-head.js'
@@ -23,7 +24,6 @@ import { FieldEditor } from './field-editor.js'
 import { actsOf, type JobDialog } from './job-acts.js'
 import { hasEnded, isOrdered, type JobDetail, type Relative } from './job-detail.js'
 import { JobTimeline } from './job-timeline.js'
-import { JoinGraphPanel } from './join-graph.js'
 import { JoinPanel } from './join-panel.js'
 import { useLiveJob } from './live-job.js'
 import { LogPanel } from './log-panel.js'
@@ -91,6 +91,14 @@ function JobBadges({ job: { state, suspect } }: { readonly job: JobDetail }) {
   )
 }
 
+/** Few jobs have one. */
+const Graph = latePart(async () => (await import('./join-graph.js')).JoinGraphPanel)
+
+/** Whether it waits or waited for other jobs, or they for it. */
+function isJoined({ join, joins = [] }: JobDetail): boolean {
+  return join !== undefined || joins.length > 0
+}
+
 interface KnownProps {
   readonly job: JobDetail
   readonly name: JobName
@@ -104,7 +112,7 @@ function KnownJob({ job, name, log, isGone, done }: KnownProps) {
   return (
     <div class="grid gap-4">
       <JobTimeline job={job} />
-      {!isGone && <JoinGraphPanel job={job} name={name} />}
+      {!isGone && isJoined(job) && <Graph name={{ queue: name.queue, id: name.id }} state={job.state} />}
       <div class="grid gap-4 lg:grid-cols-[minmax(0,1fr)_22rem]">
         <div class="grid min-w-0 content-start gap-4">
           {job.progress !== undefined && <ProgressBar progress={job.progress} isLive={isLive} />}

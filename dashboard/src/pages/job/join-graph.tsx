@@ -12,7 +12,7 @@ import { Badge, StateBadge, signOf, tones } from '../../parts/state-badge.js'
 import { useResource } from '../../state/resource.js'
 import { countOf, exactCount } from '../../words/count-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
-import { hasEnded, type JobDetail } from './job-detail.js'
+import { hasEnded } from './job-detail.js'
 import {
   countsByTask,
   countsOf,
@@ -33,12 +33,7 @@ const mostWithoutSum = 12
 const mostNamed = 3
 
 /** Nothing for a job that neither waits for others nor is waited for. */
-export function JoinGraphPanel({ job, name }: { readonly job: JobDetail; readonly name: JobName }) {
-  if (job.join === undefined && (job.joins ?? []).length === 0) return null
-  return <LoadedGraph name={{ queue: name.queue, id: name.id }} state={job.state} />
-}
-
-function LoadedGraph({ name, state }: { readonly name: JobName; readonly state: JobState }) {
+export function JoinGraphPanel({ name, state }: { readonly name: JobName; readonly state: JobState }) {
   const { data } = useResource<JoinGraph>(
     (signal) => get(jobAddress(name, '/graph'), { signal }),
     [state],
