@@ -1,7 +1,7 @@
 /** A round of ordered jobs: jobs with distinct ids that already wait, run by one worker. */
 
 import { defineOrderedTask, millrace } from 'millrace'
-import { workedOff } from './worked-off.js'
+import { workedOff } from './sqlite/worked-off.js'
 
 export interface OrderedRound {
   /** From the start of the worker to its last completion. */

@@ -3,8 +3,8 @@
 import { join } from 'node:path'
 import { defineTask, millrace } from 'millrace'
 import { roundsOf } from '../rounds.js'
-import { workedOff } from '../worked-off.js'
 import { openPlainjob } from './rival-plainjob.js'
+import { workedOff } from './worked-off.js'
 
 export interface SqliteContender {
   /** The result is awaited: then the job is stored. */

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type * as Millrace from 'millrace'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
-import { workedOff } from '../worked-off.js'
 import { rawInserts, rawTurns } from './raw-sqlite.js'
+import { workedOff } from './worked-off.js'
 
 export interface SqliteBuild {
   readonly millrace: typeof Millrace.millrace

@@ -62,6 +62,7 @@ export const orderedEnds = orderedConcern('ends of claims in an ordered queue', 
       ...{ attempt: 1, crashes: 0, suspect: false, rememberMs: 0, createdAt: pushedAt, startedAt: null },
       ...{ finishedAt: null, expiresAt: null, worker: null, progress: null, result: null },
       ...{ host: null, boot: null, pidns: null, pid: null, ticks: null, checkpoint: null, log: '' },
+      ...{ steps: [], awaits: null },
       ...{ error: null, reason: null, claim: null, fields: null },
     })
   },
