@@ -276,8 +276,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   /**
    * Sends a signal to one job, by its handle or its id, for whose handler `ctx.waitFor()` then resolves. `'delivered'`: the
    * job waited for it, and is ready. `'kept'`: the job finds it when it waits. `'duplicate'`: it has one of this name
-   * already, which stays. `'full'`: it keeps 64 signals, or 4 MiB of their data. `'gone'`: there is no such job, it has
-   * ended, or its wait for this signal is over. Done in one step with what it answers. Throws `InvalidArgumentError`,
+   * already, which stays. `'full'`: it keeps 64 signals, or 4 MiB of their data, and does not wait for this one. `'gone'`:
+   * there is no such job, it has completed or was cancelled, or its wait for this signal is over. Atomic. Throws `InvalidArgumentError`,
    * `InvalidJobError` for data that does not fit the schema of the signal, `PayloadTooLargeError`, `CodecError`,
    * `StoreUnavailableError` (send it again: a signal that arrived is then a duplicate), or `UnsupportedByStoreError`.
    *

@@ -4,12 +4,12 @@ export interface QueueDepth {
   readonly queue: string
   /** Includes the suspects. */
   readonly ready: number
-  /** Waiting payloads of an ordered queue, including those behind a running job; of a plain queue its waiting jobs and joins. */
+  /** Waiting payloads of an ordered queue, including those behind a running job; of a plain queue all its jobs that wait. */
   readonly payloads: number
   /** Ready jobs that only `alone` claims receive. */
   readonly suspects: number
   readonly scheduled: number
-  /** Joins that wait for their members; not among the waiting jobs of the counts below. */
+  /** Jobs that wait for other jobs or for a signal; not among the waiting jobs of the counts below. */
   readonly waiting: number
   readonly running: number
   readonly dead: number

@@ -112,7 +112,7 @@ describe('a job that waits for a signal', () => {
     expect(await run('jobs cancel order-4711', { cwd })).toMatchObject({ code: 0 })
     expect(await run('jobs signal orders order-4711 stopped', { cwd })).toMatchObject({
       code: 1,
-      stderr: expect.stringContaining('was not taken: the job has ended, never existed'),
+      stderr: expect.stringContaining('was not taken: the job has completed, was cancelled or never existed'),
     })
   })
 

@@ -27,7 +27,7 @@ const answers: Readonly<Record<SignalAnswer, readonly [words: string, kind?: 'fa
   kept: ['It is kept until the job waits for it.'],
   duplicate: ['The job has this signal already, and the first one stays.', 'failed'],
   full: ['The job keeps as many signals as it can.', 'failed'],
-  gone: ['The job has ended, or its wait for this signal is over.', 'failed'],
+  gone: ['The job has completed or was cancelled, or its wait for this signal is over.', 'failed'],
 }
 
 export function SignalPanel({ job, name, isGone, done }: SignalProps) {

@@ -346,7 +346,7 @@ const takenSignals = {
 } as const
 const refusedSignals = {
   full: 'was not taken: the job keeps 64 signals, or 4 MiB of their data, and does not wait for this one',
-  gone: 'was not taken: the job has ended, never existed, or its wait for this signal is over',
+  gone: 'was not taken: the job has completed, was cancelled or never existed, or its wait for this signal is over',
 } as const
 
 function addSignal(jobs: Command): void {
