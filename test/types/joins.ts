@@ -170,7 +170,7 @@ defineTask({
       f.job(yearly, undefined, { after: { reports: [job] } })
       // @ts-expect-error 30: a list is not one job
       f.job(report, { month: '' }, { after: { rates: [rate], sales, rows } })
-      // @ts-expect-error 31: what f.jobs() gave is no job of a list
+      // @ts-expect-error 31: a list of f.jobs() is no job of an array
       f.job(report, { month: '' }, { after: { rates: rate, sales: [sales], rows } })
     })
     // @ts-expect-error 32: a job of no batch has no parent to name

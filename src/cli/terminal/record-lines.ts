@@ -114,7 +114,7 @@ function memberLines({ sets }: JoinProgress, { colors, columns }: Terminal): str
   ]
 }
 
-/** What the runs of a job have reached, and the signals that it got. */
+/** The steps, sleeps and signals of a job, a row each. */
 function stepLines(steps: readonly StepRecord[], { colors, columns }: Terminal): string[] {
   const now = Date.now()
   const shown: Column<StepRecord>[] = [

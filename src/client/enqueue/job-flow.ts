@@ -230,7 +230,7 @@ class JobFlow implements Flow {
   ): { readonly members: readonly Node[]; readonly jobs?: ManyNodes } {
     const where = `after.${set.name}`
     if (set.isMany && Array.isArray(given)) return this.#listed(task, set, given)
-    const form = set.isMany ? 'what f.jobs() gave, or a list of what f.job() gave' : 'what f.job() gave'
+    const form = set.isMany ? 'a list of f.jobs(), or an array of jobs of f.job()' : 'a job of f.job()'
     const isForm = set.isMany ? given instanceof FlowJobs : given instanceof FlowJob
     if (!isForm) throw wrong(task, `${where} must be ${form}; got ${described(given)}.`)
     const { task: theirs } = given as FlowJob | FlowJobs
@@ -250,7 +250,7 @@ class JobFlow implements Flow {
   ): { readonly members: readonly Node[]; readonly jobs: ManyNodes } {
     const members = given.map((job, i): Node => {
       const where = `after.${set.name}[${i}]`
-      if (!(job instanceof FlowJob)) throw wrong(task, `${where} must be what f.job() gave; got ${described(job)}.`)
+      if (!(job instanceof FlowJob)) throw wrong(task, `${where} must be a job of f.job(); got ${described(job)}.`)
       if (job.task !== set.task) throw ofOtherTask(task, set, where, job.task)
       const node = this.#nodes.get(job)
       if (node === undefined) throw wrong(task, `${where} is of another flow: add it to this one.`)

@@ -284,11 +284,11 @@ function refuseJobs(task: AnyTask, where: string, given: unknown): void {
   )
 }
 
-/** What kind of a job this value is; undefined if it is none. */
+/** The kind of job, in words; undefined if the value is no job. */
 export function jobIn(value: unknown): string | undefined {
   if (value instanceof StoredJobHandle) return 'the handle of a stored job'
   if (value instanceof FlowJob) return 'a job of a flow'
-  return value instanceof FlowJobs ? 'what f.jobs() gave' : undefined
+  return value instanceof FlowJobs ? 'a list of f.jobs()' : undefined
 }
 
 /** Part of the ids of the members of a join whose id may come again: those of its next life are others. */

@@ -60,8 +60,8 @@ export type FlowArguments<T extends MemberTask, QueueName extends string> =
 /** Builds a flow. A job must be there before another one can wait for it, so none can wait for itself. */
 export interface Flow<QueueName extends string = string> {
   /**
-   * Adds a job. For a task with `joins`, `after` names the jobs of this flow that it waits for: for one member what
-   * `f.job()` gave, for many what `f.jobs()` gave, or a list of what `f.job()` gave. So the jobs of a list may wait for
+   * Adds a job. For a task with `joins`, `after` names the jobs of this flow that it waits for: for a set of one a job
+   * of `f.job()`, for a set of many a list of `f.jobs()` or an array of jobs of `f.job()`. The jobs of an array may wait for
    * others themselves.
    *
    * @example

@@ -218,22 +218,22 @@ const flows: [string, string | number | ((f: AnyFlow) => unknown), RegExp][] = [
   [
     'an input in the place of a job',
     (f: AnyFlow) => f.job(report, input, { after: { rates: { date: '' }, sales: f.jobs(sum, []) } }),
-    /after\.rates must be what f\.job\(\) gave; got/,
+    /after\.rates must be a job of f\.job\(\); got/,
   ],
   [
     'a job in the place of many',
     (f: AnyFlow) => f.job(report, input, { after: { rates: f.job(rates, { date: '' }), sales: f.job(sum, 1) } }),
-    /after\.sales must be what f\.jobs\(\) gave, or a list of what f\.job\(\) gave; got a job of a flow/,
+    /after\.sales must be a list of f\.jobs\(\), or an array of jobs of f\.job\(\); got a job of a flow/,
   ],
   [
     'many in the place of a job',
     (f) => withSales(f, [], f.jobs(rates, [])),
-    /after\.rates must be what f\.job\(\) gave; got what f\.jobs\(\) gave/,
+    /after\.rates must be a job of f\.job\(\); got a list of f\.jobs\(\)/,
   ],
   [
     'a list in the place of a job',
     (f) => withSales(f, [], [f.job(rates, { date: '' })]),
-    /after\.rates must be what f\.job\(\) gave; got a list/,
+    /after\.rates must be a job of f\.job\(\); got a list/,
   ],
   [
     'an after that is a list',
@@ -268,12 +268,12 @@ const flows: [string, string | number | ((f: AnyFlow) => unknown), RegExp][] = [
   [
     'an input in a list',
     (f) => withSales(f, [f.job(sum, 1), 2]),
-    /after\.sales\[1\] must be what f\.job\(\) gave; got 2/,
+    /after\.sales\[1\] must be a job of f\.job\(\); got 2/,
   ],
   [
-    'what f.jobs() gave in a list',
+    'a list of f.jobs() in an array',
     (f) => withSales(f, [f.jobs(sum, [1])]),
-    /after\.sales\[0\] must be what f\.job\(\) gave; got what f\.jobs\(\) gave/,
+    /after\.sales\[0\] must be a job of f\.job\(\); got a list of f\.jobs\(\)/,
   ],
   [
     'a job of another task in a list',
@@ -422,7 +422,7 @@ describe('nothing is stored of a flow with', () => {
     for (const [given, message] of handles)
       await expect(enqueue(mill)(report, input, { after: given })).rejects.toThrow(message)
     await expect(mill.flow(((f: AnyFlow) => withSales(f, [job])) as never)).rejects.toThrow(
-      /after\.sales\[0\] must be what f\.job\(\) gave; got the handle of a stored job/,
+      /after\.sales\[0\] must be a job of f\.job\(\); got the handle of a stored job/,
     )
 
     expect(await stored(mill)).toBe(1)

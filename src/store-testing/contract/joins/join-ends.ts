@@ -234,7 +234,7 @@ const waysOfJoins: Readonly<Record<string, readonly [fate: string, way: Way]>> =
   'is deleted while it waits for its own': ['cancelled', (scene) => scene.records.delete('mail', inner)],
 }
 
-/** What may happen to an inner join that is no end of it. */
+/** Things that may happen to an inner join and do not end it. */
 const noEndsOfJoins: Readonly<Record<string, Way>> = {
   'becomes ready': (scene) => scene.completes(),
   fails: async (scene) => {

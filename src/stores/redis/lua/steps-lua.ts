@@ -23,7 +23,7 @@ local function totals(id)
   return unpackn(TOTALS, packed)
 end
 local function index(id, number) return id .. '\\0#' .. string.format('%d', number) end
--- An instant in so many ms that fits.
+-- The instant ms from now, or the last that six bytes hold.
 local function after(ms) return math.min(now + tonumber(ms), 2 ^ 48 - 1) end
 -- The end of a claim looks for entries only if the past of the job says that there are some.
 function M.mark(j, has_entries)
