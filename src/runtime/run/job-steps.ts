@@ -27,7 +27,7 @@ import { type Duration, durationMs } from '../../core/values/duration.js'
 import { digestId } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { NewStep, StepList, StoredStep } from '../../stores/contract/steps.js'
-import { isOver, isSignalEntry } from '../../stores/contract/steps.js'
+import { isSignalEntry } from '../../stores/contract/steps.js'
 import { mostStepBytes, mostSteps } from '../../stores/rules/bounds.js'
 import type { Suspension } from './verdict.js'
 
@@ -98,7 +98,7 @@ export class JobSteps {
     const before = known.step(name)
     if (before !== undefined && before.kind !== 'sleep') throw otherKind(name, before)
     if (before !== undefined) {
-      if (isOver(before, this.#run.claim.runAt, known.now)) return
+      if (before.until! <= known.now) return
       this.#suspend({ kind: 'sleep', text: sleeps(name), delayMs: before.until! - known.now })
     }
     known.refuseMore(name)

@@ -180,7 +180,7 @@ export interface Records {
    */
   delete(queue: string, where: JobSelection): Promise<Step>
   /**
-   * Makes scheduled jobs ready and due now. Other jobs stay as they are. Payloads that wait behind a running job for a
+   * Makes scheduled jobs ready and due now, and ends their sleeps. Other jobs stay as they are. Payloads that wait behind a running job for a
    * later time are due as soon as its claim ends.
    */
   runNow(queue: string, where: JobSelection): Promise<Step>

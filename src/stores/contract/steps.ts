@@ -36,7 +36,7 @@ export interface StoredStep {
   readonly kind: 'step' | 'sleep' | 'signal' | 'timeout'
   /** When it was stored. */
   readonly at: number
-  /** The end of a sleep. */
+  /** The end of a sleep: its time, or when an operator ended it (`Records.runNow`). */
   readonly until?: number
   /** Of a step or a signal. Absent: it has no value. */
   readonly payload?: Payload
@@ -79,14 +79,6 @@ export interface Steps {
 /** Steps and sleeps have their names apart from those of signals and of waits that were in vain. */
 export function isSignalEntry({ kind }: Pick<StoredStep, 'kind'>): boolean {
   return kind === 'signal' || kind === 'timeout'
-}
-
-/**
- * Whether a sleep is over at `now`: its time has come, or an operator has made the job due since it began. `dueAt`: when
- * the job of this claim fell due.
- */
-export function isOver({ at, until }: Pick<StoredStep, 'at' | 'until'>, dueAt: number, now: number): boolean {
-  return until! <= now || dueAt > at
 }
 
 /** The facet of a store. Throws `UnsupportedByStoreError`. */

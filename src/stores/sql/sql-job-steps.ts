@@ -83,6 +83,11 @@ export function* signalLoad(rid: number): SqlSteps<{ readonly count: number; rea
   return (yield* first<{ count: number; bytes: number }>(text, rid))!
 }
 
+/** Sleeps that are not over end at `now`. */
+export function* endSleeps(rid: number, now: number): SqlSteps<void> {
+  yield* run('UPDATE step SET until = ? WHERE rid = ? AND is_signal = 0 AND until > ?', now, rid, now)
+}
+
 export function* dropSteps(rid: number): SqlSteps<void> {
   yield* run('DELETE FROM step WHERE rid = ?', rid)
 }

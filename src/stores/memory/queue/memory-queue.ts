@@ -300,6 +300,9 @@ export class MemoryQueue {
   }
 
   runNow(job: MemoryJob, now: number): void {
+    job.steps = job.steps.map((step) =>
+      step.until === undefined ? step : { ...step, until: Math.min(step.until, now) },
+    )
     this.move(job, 'ready', now, { stamp: this.nextStamp(now) })
   }
 

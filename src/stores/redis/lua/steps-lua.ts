@@ -82,6 +82,18 @@ function M.each(id, visit)
     visit(places, fields)
   end
 end
+-- Sleeps that are not over end now.
+function M.end_sleeps(j)
+  M.each(j.id, function(places)
+    for _, place in ipairs(places) do
+      local field = j.id .. '\\0' .. place
+      local entry = call('HGET', STEPS, field)
+      if sub(entry, 1, 1) == 'z' and unpackn('>I6', entry, 12) > now then
+        call('HSET', STEPS, field, sub(entry, 1, 11) .. pack('>I6', now) .. sub(entry, 18))
+      end
+    end
+  end)
+end
 -- Removes all entries of a job. The caller writes its past, or removes it.
 function M.drop(j)
   M.each(j.id, function(places, fields)

@@ -134,6 +134,7 @@ local function change(j)
       state = joins().revive(j)
       if not state then return false end
     end
+    if verb == 'run' and j.steps then entries().end_sleeps(j) end
     leave(j)
     if verb == 'revive' then j.attempt, j.crashes, j.reason = 1, 0, nil end
     j.stamp = stamped()

@@ -2,7 +2,7 @@
 
 import { noteBits } from '../../rows/job-row.js'
 import type { SignalWait } from '../../rules/claim-end.js'
-import { beginWait, dropSteps, endWait, signalEntry } from '../../sql/sql-job-steps.js'
+import { beginWait, dropSteps, endSleeps, endWait, signalEntry } from '../../sql/sql-job-steps.js'
 import type { SqlSteps } from '../../sql/sql-steps.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { changeOne, type JobStepRows } from './sqlite-job.js'
@@ -50,6 +50,10 @@ export class SqliteJobSteps implements JobStepRows {
   endWait(rid: number): void {
     this.#host.run(endWait(rid))
     this.unmark(rid, noteBits.awaiting)
+  }
+
+  endSleeps(rid: number, now: number): void {
+    this.#host.run(endSleeps(rid, now))
   }
 
   drop(rid: number, noted: number): void {

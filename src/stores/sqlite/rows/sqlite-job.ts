@@ -66,6 +66,7 @@ export interface JobStepRows {
   hasSignal(rid: number, signal: string): boolean
   beginWait(rid: number, wait: SignalWait, now: number): void
   endWait(rid: number): void
+  endSleeps(rid: number, now: number): void
   /** The job has ended; its row may be gone. */
   drop(rid: number, noted: number): void
 }
@@ -163,6 +164,7 @@ export class SqliteJobs {
   }
 
   runNow(queue: QueueRow, job: JobRow, now: number): void {
+    if (job.noted & noteBits.steps) this.#steps.endSleeps(job.rid, now)
     this.enter(queue, job, now)
   }
 
