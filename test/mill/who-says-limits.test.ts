@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineOrderedTask, defineTask, type Mill, millrace, type QueueOptions } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
-import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { run } from '../cli/command-in-process.js'
 import { project } from '../cli/project.js'
 
@@ -122,51 +122,68 @@ afterAll(() => {
 })
 
 let namespaces = 0
-const server = { url: undefined as Promise<string> | undefined }
-const stores: Record<string, () => Promise<string>> = {
+/** What gives a place that nobody has used yet: a file is one place whatever the namespace. */
+const stores: Record<string, () => Promise<() => Omit<Told, 'queues'>>> = {
   sqlite: async () => {
     const folder = mkdtempSync(join(tmpdir(), 'limits-'))
-    onTestFinished(() => rm(folder, { recursive: true, force: true }))
-    return `sqlite:${join(folder, 'jobs.db')}`
+    afterAll(() => rm(folder, { recursive: true, force: true }))
+    return () => ({ store: `sqlite:${join(folder, `${++namespaces}.db`)}`, namespace: 'who' })
   },
-  redis: () => {
-    server.url ??= startRedis().then(({ url }) => url)
-    return server.url
+  redis: async () => {
+    const { url } = await startRedis()
+    return () => ({ store: url, namespace: `who-${++namespaces}` })
   },
 }
 
 describe.each(Object.keys(stores))('the limits of a queue, on %s', (kind) => {
-  it('do not change by opening it, whatever the configuration says; a worker with different ones is refused', async () => {
-    const where = { store: await stores[kind]!(), namespace: `who-${++namespaces}` }
-    await worker({ ...where, queues: declared })
-    const before = await standing(where)
-    expect(before).toMatchObject([
-      {
-        ...{ maxRunning: 2, maxPending: 100, maxCrashes: 2, limit: [5] },
-        retention: { results: { count: 9 }, dead: { age: 30 * 86_400_000 } },
+  let place: () => Omit<Told, 'queues'>
+  beforeAll(async () => {
+    place = await stores[kind]!()
+  })
+
+  describe('do not change by opening it', () => {
+    let where: Omit<Told, 'queues'>
+    let before: unknown
+    beforeAll(async () => {
+      where = place()
+      await worker({ ...where, queues: declared })
+      before = await standing(where)
+    })
+
+    it('and are those of the worker that said them first', () => {
+      expect(before).toMatchObject([
+        {
+          ...{ maxRunning: 2, maxPending: 100, maxCrashes: 2, limit: [5] },
+          retention: { results: { count: 9 }, dead: { age: 30 * 86_400_000 } },
+        },
+        { maxRunning: { perGroup: 1, total: 9 }, maxPending: 'none', maxCrashes: 3, limit: undefined },
+        { maxRunning: 3, maxPending: 50 },
+      ])
+    })
+
+    it.each(openers)(
+      'by %s, whatever its configuration says; only a worker with others is refused',
+      async (...opener) => {
+        const [who, act, refusesOthers] = opener
+        for (const [says, queues] of Object.entries({ none, 'the same': declared, others })) {
+          const refused = await act({ ...where, queues }).then(
+            () => undefined,
+            (error: Error & { code?: string }) => error,
+          )
+          const isRefused = refusesOthers && says === 'others'
+          expect({ says, refused: refused?.code ?? refused?.message }).toEqual({
+            says,
+            refused: isRefused ? 'config-conflict' : undefined,
+          })
+          expect({ says, holds: await standing(where) }).toEqual({ says, holds: before })
+          table.push([kind, who, says, isRefused ? 'refused (config-conflict)' : 'served', 'as stored'])
+        }
       },
-      { maxRunning: { perGroup: 1, total: 9 }, maxPending: 'none', maxCrashes: 3, limit: undefined },
-      { maxRunning: 3, maxPending: 50 },
-    ])
-    for (const [who, act, refusesOthers] of openers)
-      for (const [says, queues] of Object.entries({ none, 'the same': declared, others })) {
-        const refused = await act({ ...where, queues }).then(
-          () => undefined,
-          (error: Error & { code?: string }) => error,
-        )
-        const isRefused = refusesOthers && says === 'others'
-        expect({ who, says, refused: refused?.code ?? refused?.message }).toEqual({
-          who,
-          says,
-          refused: isRefused ? 'config-conflict' : undefined,
-        })
-        expect({ who, says, holds: await standing(where) }).toEqual({ who, says, holds: before })
-        table.push([kind, who, says, isRefused ? 'refused (config-conflict)' : 'served', 'as stored'])
-      }
+    )
   })
 
   it('change by a command; an old worker that is replaced does not restore the old ones', async () => {
-    const where = { store: await stores[kind]!(), namespace: `who-${++namespaces}` }
+    const where = place()
     const tell = async (who: string, says: string, is: string) => {
       const [{ maxRunning }] = (await standing(where)) as [{ maxRunning: unknown }]
       table.push([kind, who, says, is, `maxRunning ${JSON.stringify(maxRunning)}`])
@@ -196,7 +213,7 @@ describe.each(Object.keys(stores))('the limits of a queue, on %s', (kind) => {
   })
 
   it('are not set by a read-only command, which creates no queue', async () => {
-    const where = { store: await stores[kind]!(), namespace: `who-${++namespaces}` }
+    const where = place()
     for (const args of [
       ['stats'],
       ['jobs', 'list', 'video'],
