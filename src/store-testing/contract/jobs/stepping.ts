@@ -128,6 +128,23 @@ export const stepping = plainConcern('steps', [steps], {
     stop.abort()
   }),
 
+  async 'jobs that complete together leave no steps, whichever of them had any'(scene) {
+    const ids = ['a', 'b', 'c', 'd', 'e', 'f']
+    for (const life of ['first', 'second']) {
+      for (const id of ids) await scene.add(id)
+      const { claims } = await scene.claim({ limit: ids.length })
+      for (const { id } of claims)
+        assert.deepEqual((await scene.steps.read({ queue: scene.queue, id }))?.steps, [], `${id} in its ${life} life`)
+      for (const claim of claims.slice(0, 4)) await keep(scene, claim, charged)
+      for (const claim of claims.slice(2)) await keep(scene, claim, { name: 'rest', kind: 'sleep', forMs: 5 })
+      const ends = claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' }) as const)
+      assert.deepEqual(
+        await scene.store.settle(ends),
+        ends.map(() => 'ok'),
+      )
+    }
+  },
+
   'no step of an ended job is passed to a later one with its id': plainCase([steps, records], async (scene) => {
     for (const end of ['complete', 'kept', 'cancel', 'delete', 'morgue', 'clear'] as const) {
       await scene.add('a')

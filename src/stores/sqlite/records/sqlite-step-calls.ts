@@ -23,20 +23,21 @@ import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { SqliteSettle } from '../work/sqlite-settle.js'
 
-interface JobInQueue {
-  readonly queue: QueueRow
-  readonly job: JobRow
-}
+/** What most calls need of a job. */
+type SteppedRow = Pick<JobRow, 'rid' | 'state' | 'noted' | 'expires_at' | 'finished_at'>
 
 export class SqliteStepCalls {
   readonly #transaction: SqliteTransaction
   readonly #settle: SqliteSettle
+  readonly #byId: Statement
   readonly #byNumber: Statement
   readonly #queueOf: Statement
 
   constructor(transaction: SqliteTransaction, settle: SqliteSettle) {
     this.#transaction = transaction
     this.#settle = settle
+    const columns = 'rid, state, noted, expires_at, finished_at'
+    this.#byId = transaction.db.prepare(`SELECT ${columns} FROM job WHERE qid = ? AND id = ?`)
     this.#byNumber = transaction.db.prepare(`SELECT ${jobColumns} FROM job WHERE rid = ?`)
     this.#queueOf = transaction.db.prepare('SELECT queue.name AS name FROM job JOIN queue USING (qid) WHERE rid = ?')
   }
@@ -44,7 +45,7 @@ export class SqliteStepCalls {
   keep(claim: ClaimKey, { name, ...step }: NewStep, leaseMs: number): 'ok' | 'lost' | 'cancel' {
     const [answer] = this.#settle.extend([{ ...claim, leaseMs }])
     if (answer === 'lost') return answer
-    const { job } = this.#find(claim)!
+    const job = this.#find(claim)!
     const at = this.#transaction.clock.now()
     this.#add(
       job,
@@ -54,25 +55,23 @@ export class SqliteStepCalls {
   }
 
   read(key: JobKey): StepList | undefined {
-    const found = this.#find(key)
-    if (found === undefined) return undefined
-    const { job } = found
+    const job = this.#find(key)
+    if (job === undefined) return undefined
     const steps = job.noted & noteBits.steps && job.state !== completed ? this.#transaction.run(stepsOf(job.rid)) : []
     return { now: this.#transaction.clock.now(), steps }
   }
 
   forget(key: JobKey, name: string): boolean {
-    const found = this.#find(key)
-    if (found === undefined || !this.#transaction.run(removeStep(found.job.rid, name))) return false
-    const { rid } = found.job
+    const job = this.#find(key)
+    if (job === undefined || !this.#transaction.run(removeStep(job.rid, name))) return false
+    const { rid } = job
     if (!this.#transaction.run(hasSteps(rid))) this.#transaction.jobSteps.unmark(rid, noteBits.steps)
     return true
   }
 
   signal(key: JobKey, { name, ...data }: NewSignal): SignalAnswer {
-    const found = this.#find(key)
-    if (found === undefined || found.job.state === completed) return 'gone'
-    const { queue, job } = found
+    const job = this.#find(key)
+    if (job === undefined || job.state === completed) return 'gone'
     const before = this.#transaction.run(signalEntry(job.rid, name))
     if (before !== undefined) return before === 'signal' ? 'duplicate' : 'gone'
     const wait = job.noted & noteBits.awaiting ? this.#transaction.run(waitOf(job.rid)) : undefined
@@ -81,12 +80,12 @@ export class SqliteStepCalls {
     const now = this.#transaction.clock.now()
     this.#add(job, { name, kind: 'signal', ...data, at: now })
     if (!isAwaited) return 'kept'
-    this.#wake(queue, job, now)
+    this.#wake(this.#transaction.queues.get(key.queue), job.rid, now)
     return 'delivered'
   }
 
   /** The signal that a job waits for always has room. */
-  #hasRoom({ rid }: JobRow, { payload }: Omit<NewSignal, 'name'>): boolean {
+  #hasRoom({ rid }: SteppedRow, { payload }: Omit<NewSignal, 'name'>): boolean {
     const { count, bytes } = this.#transaction.run(signalLoad(rid))
     return count < mostSignals && bytes + (payload === undefined ? 0 : payloadBytes(payload)) <= mostSignalBytes
   }
@@ -103,27 +102,28 @@ export class SqliteStepCalls {
       const { name } = this.#queueOf.get(rid) as { name: string }
       const job = this.#byNumber.get(rid) as JobRow
       this.#add(job, { name: this.#transaction.run(waitOf(rid))!.signal, kind: 'timeout', at: now })
-      this.#wake(queues.get(name), job, now)
+      this.#wake(queues.get(name), rid, now)
     }
     return { woken: Math.min(rids.length, upkeepLimit), more: rids.length > upkeepLimit }
   }
 
-  #add(job: JobRow, step: StoredStep): void {
+  #add(job: SteppedRow, step: StoredStep): void {
     const { jobSteps } = this.#transaction
     this.#transaction.run(addStep(job.rid, step))
     if (isSignalEntry(step)) jobSteps.markSignalled(job.rid)
     else if (!(job.noted & noteBits.steps) || job.expires_at !== null) jobSteps.mark(job.rid, noteBits.steps)
   }
 
-  #wake(queue: QueueRow, job: JobRow, now: number): void {
+  #wake(queue: QueueRow, rid: number, now: number): void {
+    const job = this.#byNumber.get(rid) as JobRow
     this.#transaction.jobs.wake(queue, job, now)
     this.#transaction.ringFor(queue, job.id, now)
   }
 
-  #find({ queue: name, id }: JobKey): JobInQueue | undefined {
-    const { queues, jobs, clock } = this.#transaction
+  #find({ queue: name, id }: JobKey): SteppedRow | undefined {
+    const { queues, clock } = this.#transaction
     const queue = queues.get(name)
-    const job = jobs.find(queue, id)
-    return job === undefined || isHidden(queue, job, clock.now()) ? undefined : { queue, job }
+    const job = this.#byId.get(queue.qid, id) as SteppedRow | undefined
+    return job === undefined || isHidden(queue, job, clock.now()) ? undefined : job
   }
 }

@@ -70,6 +70,14 @@ function resultsOf({ ids, results }: Completions): Map<string, KeptResult> | und
   return found
 }
 
+/** What is found of the jobs of a settle, some of which have more than their row; each text is a JSON array. */
+interface NotedRow {
+  readonly rids: string
+  readonly found: number
+  readonly members: string | null
+  readonly stepped: string
+}
+
 /** Jobs of one claim. */
 interface Bunch {
   readonly queue: QueueRow
@@ -87,7 +95,8 @@ export class SqliteCompletion {
   readonly #oneGrouped: Statement
   readonly #look: Statement
   readonly #lookOrdered: Statement
-  readonly #lookMembers: Statement
+  readonly #lookNoted: Statement
+  readonly #dropSteps: Statement
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
@@ -102,8 +111,11 @@ export class SqliteCompletion {
     this.#look = db.prepare(together)
     this.#lookOrdered = db.prepare(`${together} AND successor_stamp IS NULL`)
     // Places are JSON already: nothing has to read them here.
-    const members = `'[' || group_concat('[' || json_quote(id) || ',' || places || ']') FILTER (WHERE noted = ${noteBits.member}) || ']' AS members`
-    this.#lookMembers = db.prepare(`${found}, ${members} ${held(among, '?3', `noted IN (0, ${noteBits.member})`)}`)
+    const members = `'[' || group_concat('[' || json_quote(id) || ',' || places || ']') FILTER (WHERE noted & ${noteBits.member}) || ']' AS members`
+    const stepped = `json_group_array(rid) FILTER (WHERE noted & ${noteBits.steps}) AS stepped`
+    const tied = noteBits.member | noteBits.steps
+    this.#lookNoted = db.prepare(`${found}, ${members}, ${stepped} ${held(among, '?3', `noted & ~${tied} = 0`)}`)
+    this.#dropSteps = db.prepare('DELETE FROM step WHERE rid IN (SELECT value FROM json_each(?))')
   }
 
   /**
@@ -136,30 +148,30 @@ export class SqliteCompletion {
     count: number,
     results?: ReadonlyMap<string, KeptResult>,
   ): boolean {
-    if (results !== undefined || queue.membered === 1) return this.#endMembers(queue, fence, ids, count, results)
+    if (results !== undefined || queue.membered === 1) return this.#endNoted(queue, fence, ids, count, results)
     const look = queue.kind === 'plain' ? this.#look : this.#lookOrdered
     const { rids, found } = look.get(queue.qid, ids, fence) as { rids: string; found: number }
-    if (found !== count) return false
+    if (found !== count) return queue.kind === 'plain' && this.#endNoted(queue, fence, ids, count)
     if (queue.kind === 'ordered') this.#transaction.orderedJobs.payloads.dropAll(rids)
     this.#transaction.jobs.deleteRows(rids, found)
     this.#ended(queue, found)
     return true
   }
 
-  /** Like `#endIds`, if some of the jobs may be members of joins. */
-  #endMembers(
+  /** Like `#endIds`, if some of the jobs may be members of joins or have steps. */
+  #endNoted(
     queue: QueueRow,
     fence: number,
     ids: string,
     count: number,
     results?: ReadonlyMap<string, KeptResult>,
   ): boolean {
-    const looked = this.#lookMembers.get(queue.qid, ids, fence)
-    const { rids, found, members } = looked as { rids: string; found: number; members: string | null }
-    if (found !== count) return false
-    this.#transaction.jobs.deleteRows(rids, found)
-    this.#ended(queue, found)
-    for (const [id, places] of JSON.parse(members ?? '[]') as [string, PlaceRow[]][])
+    const looked = this.#lookNoted.get(queue.qid, ids, fence) as NotedRow
+    if (looked.found !== count) return false
+    this.#transaction.jobs.deleteRows(looked.rids, count)
+    if (looked.stepped !== '[]') this.#dropSteps.run(looked.stepped)
+    this.#ended(queue, count)
+    for (const [id, places] of JSON.parse(looked.members ?? '[]') as [string, PlaceRow[]][])
       this.#transaction.joins.report({ ...results?.get(id), queue: queue.name, id, places, fate: 'completed' })
     return true
   }
