@@ -2,6 +2,7 @@
 
 import { describe, expect, it } from 'vitest'
 import type { Claim } from '#src/stores/contract/claim.js'
+import { joinIndexKeys } from '#src/stores/redis/redis-keys.js'
 import { queue, RedisScene, settings, sharedRedis } from './redis-scene.js'
 
 const { client } = await sharedRedis()
@@ -118,6 +119,12 @@ describe('the check of a queue with steps and waits', () => {
       /it is not stored for which: a/,
       /^made jobs ready that waited for signals/,
       (s) => s.raw('HDEL', 'steps', 'a\0w'),
+    ],
+    [
+      'a queue in which no worker would look for the end of a wait',
+      /no worker looks whether their time is over/,
+      /^noted that workers are to look whether the time of its joins and waits/,
+      (s) => s.client.command('DEL', [joinIndexKeys(s.namespace)[0]]),
     ],
     [
       'a job that is said to have no steps',

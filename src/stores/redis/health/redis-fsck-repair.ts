@@ -37,7 +37,7 @@ export async function repairRedis(client: RedisClient, namespace: string, queue?
     mended.push(...(await countPayloads(client, shard, what).catch(unlessUnusable)))
     mended.push(...(await mendSteps(client, shard, what).catch(unlessUnusable)))
   }
-  const joins = new RedisJoinFsck(client, plainQueues(namespace, stored), true)
+  const joins = new RedisJoinFsck(client, namespace, plainQueues(namespace, stored), true)
   for (const name of queue === undefined ? names : [queue])
     mended.push(...(await joins.repairs(name).catch(unlessUnusable)))
   const found = await checkRedis(client, namespace, queue)

@@ -56,7 +56,7 @@ export async function checkRedis(client: RedisClient, namespace: string, queue?:
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
   const checked = queue === undefined ? names : [queue]
   const findings: FsckFinding[] = []
-  const joins = new RedisJoinFsck(client, plainQueues(namespace, stored), false)
+  const joins = new RedisJoinFsck(client, namespace, plainQueues(namespace, stored), false)
   for (const name of checked) findings.push(...(await checkQueue(client, namespace, name, stored.get(name)!, joins)))
   const members = checked.flatMap((name) => membersIn(namespace, name, stored.get(name)!))
   findings.push(...(await throttleFindings(client, namespace, members)))

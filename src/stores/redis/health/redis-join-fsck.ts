@@ -7,12 +7,13 @@ import type { FsckFinding, FsckRepair } from '../../contract/store-health.js'
 import { memberId } from '../../rules/join-rules.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
-import { fragmentScript, readJoinScript } from '../joins/join-scripts.js'
+import { dueScript, fragmentScript, readJoinScript } from '../joins/join-scripts.js'
 import { runOn } from '../lua/script-kinds.js'
-import { keyIn } from '../redis-keys.js'
+import { joinIndexKeys, keyIn } from '../redis-keys.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
 import { endFragmentScript, joinScript } from '../shards/join-report-scripts.js'
 import { fragmentKey, type RedisJoin, type RedisSet } from '../shards/redis-join-reports.js'
+import { registeredSwept } from '../shards/redis-queues.js'
 
 /** The elements of a step. */
 const stepCount = '50'
@@ -58,41 +59,68 @@ const harms: Readonly<Record<'error' | 'warning', string>> = {
   warning: 'Nothing but memory is lost.',
 }
 
+/** A queue that has joins, members or waits, and is not registered: what is wrong, and what was done. */
+const unswept = [
+  'it has joins, members of joins or waits for signals, and no worker looks whether their time is over',
+  'noted that workers are to look whether the time of its joins and waits for signals is over',
+] as const
+
 /** The faults of one queue: for each, the ids of its joins. */
 type FoundFaults = Map<JoinFault, Set<string>>
 
 export class RedisJoinFsck {
   readonly #client: RedisClient
+  readonly #namespace: string
   readonly #queues: ReadonlyMap<string, RedisQueue>
   readonly #mends: boolean
 
   /** `queues`: all plain ones, by name. `mends`: whether what is found is mended. */
-  constructor(client: RedisClient, queues: ReadonlyMap<string, RedisQueue>, mends: boolean) {
+  constructor(client: RedisClient, namespace: string, queues: ReadonlyMap<string, RedisQueue>, mends: boolean) {
     this.#client = client
+    this.#namespace = namespace
     this.#queues = queues
     this.#mends = mends
   }
 
   async findings(name: string): Promise<FsckFinding[]> {
-    return [...(await this.#faultsOf(name))].map(([fault, ids]) => {
+    const what = `queue ${name}`
+    const found: FsckFinding[] = [...(await this.#faultsOf(name))].map(([fault, ids]) => {
       const [level, wrong] = faults[fault]
-      return { level, what: `queue ${name}`, text: `${wrong}${listed(ids)}. ${harms[level]}` }
+      return { level, what, text: `${wrong}${listed(ids)}. ${harms[level]}` }
     })
+    if (await this.#isUnswept(name)) found.push({ level: 'error', what, text: `${unswept[0]}. ${harms.error}` })
+    return found
   }
 
   async repairs(name: string): Promise<FsckRepair[]> {
-    return [...(await this.#faultsOf(name))].map(([fault, ids]) => ({
-      what: `queue ${name}`,
-      text: `${faults[fault][2]}${listed(ids)}`,
-    }))
+    const what = `queue ${name}`
+    const isUnswept = await this.#isUnswept(name)
+    if (isUnswept) await this.#client.command('HSET', [joinIndexKeys(this.#namespace)[0], name, registeredSwept])
+    const mended = [...(await this.#faultsOf(name))].map(([fault, ids]) => `${faults[fault][2]}${listed(ids)}`)
+    return [...(isUnswept ? [unswept[1]] : []), ...mended].map((text) => ({ what, text }))
+  }
+
+  /** A queue is registered before anything in it needs a sweep, so it is looked for there last. */
+  async #isUnswept(name: string): Promise<boolean> {
+    for (const shard of await this.#stored(name)) {
+      const [isUsed] = listIn(await runOn(this.#client, shard, dueScript, ['0']))
+      if (isUsed === 1) return (await this.#client.command('HEXISTS', [joinIndexKeys(this.#namespace)[0], name])) === 0
+    }
+    return false
   }
 
   async #faultsOf(name: string): Promise<FoundFaults> {
     const found: FoundFaults = new Map()
-    for (const shard of this.#queues.get(name)?.shards ?? []) {
-      if ((await this.#client.command('EXISTS', [keyIn(shard.keys, 'meta')])) === 1) await this.#shard(shard, found)
-    }
+    for (const shard of await this.#stored(name)) await this.#shard(shard, found)
     return found
+  }
+
+  /** The shards of a queue that have settings. */
+  async #stored(name: string): Promise<RedisShard[]> {
+    const stored: RedisShard[] = []
+    for (const shard of this.#queues.get(name)?.shards ?? [])
+      if ((await this.#client.command('EXISTS', [keyIn(shard.keys, 'meta')])) === 1) stored.push(shard)
+    return stored
   }
 
   async #shard(shard: RedisShard, found: FoundFaults): Promise<void> {
