@@ -216,10 +216,10 @@ function modelled(fields: readonly string[], fromAt: number, toAt: number): numb
 }
 
 // All of it is computation, which takes six times as long beside other work.
-it('1,500 random expressions of five fields tick when Vixie cron would', () => {
+it('300 random expressions of five fields tick when Vixie cron would', () => {
   const fromAt = Date.UTC(2026, 0, 1)
   const toAt = Date.UTC(2028, 0, 1)
-  for (let i = 0; i < 1_500; i += 1) {
+  for (let i = 0; i < 300; i += 1) {
     const fields = ranges.map(([from, to]) => field(from, to))
     const expected = modelled(fields, fromAt, toAt).slice(0, 40)
     const { next } = ticksOf({ cron: fields.join(' '), timeZone: 'UTC' })
@@ -227,4 +227,4 @@ it('1,500 random expressions of five fields tick when Vixie cron would', () => {
     for (let at = next(fromAt - 1); at !== undefined && at < toAt && found.length < 40; at = next(at)) found.push(at)
     expect([fields.join(' '), found]).toEqual([fields.join(' '), expected])
   }
-}, 120_000)
+}, 60_000)

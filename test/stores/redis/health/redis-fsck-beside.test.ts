@@ -15,13 +15,13 @@ const wrong = (findings: readonly FsckFinding[]) =>
 
 const check = async (store: RedisStore) => wrong(await store.health.check())
 
-/** Joins of every kind of set, each with six members. */
+/** Joins of every kind of set, each with four members. */
 async function withJoins(scene: JoinScene): Promise<void> {
   for (const [n, onDead] of (['go-on', 'fail', 'hold'] as const).entries())
     for (const keepsResults of [true, false])
       await scene.join({
         id: `join-${n}-${keepsResults}`,
-        sets: { all: { size: 6, onDead, keepsResults } },
+        sets: { all: { size: 4, onDead, keepsResults } },
         withinMs: 600_000,
         ...(onDead === 'fail' && { cancelsRest: true as const }),
       })

@@ -99,7 +99,7 @@ it('after any bytes are flipped, every call answers or throws a typed error', { 
   const sound = readFileSync(scene.file)
   const random = seededRandom(60)
   let refused = 0
-  for (let round = 0; round < 60; round += 1) {
+  for (let round = 0; round < 20; round += 1) {
     const bytes = Buffer.from(sound)
     for (let i = 0; i < 40; i += 1) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
     const file = join(scene.folder, `flipped-${round}.db`)
@@ -121,7 +121,7 @@ it('after any bytes are flipped, every call answers or throws a typed error', { 
     }
     await store.close()
   }
-  expect(refused).toBeGreaterThan(10)
+  expect(refused).toBeGreaterThan(5)
 })
 
 it('a directory is refused, and so is a file that cannot be created', async () => {
