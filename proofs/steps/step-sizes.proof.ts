@@ -1,13 +1,14 @@
 /**
- * Proof of many steps and sleeps, on SQLite and on Redis. The last of 1,000 steps writes no more than the first. 100,000
+ * Proof of many steps and sleeps, on SQLite and on Redis. The last of 1,000 steps writes no more than the hundredth. 100,000
  * runs that sleep for a week cost their rows: a worker beside them is as idle as beside none, and other jobs start as soon.
  * 10,000 runs whose sleeps end at one instant start about as fast as 10,000 other jobs that fall due together.
  */
 
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { defineTask, type Mill, millrace } from 'millrace'
 import { type RedisServer, startRedis } from 'millrace/store-testing'
 import { redisVersion } from '../redis-version.js'
@@ -35,7 +36,7 @@ export async function prove(report: Report): Promise<Summary> {
     report.say(`the server: ${await redisVersion(server)}`)
     const file = join(folder, 'jobs.db')
     return {
-      SQLite: await provenOn(report, 'SQLite', `sqlite:${file}`, writtenByProcess, () => statSync(file).size),
+      SQLite: await provenOn(report, 'SQLite', `sqlite:${file}`, writtenByProcess, () => bytesOf(file)),
       Redis: await provenOn(
         report,
         'Redis',
@@ -100,10 +101,11 @@ async function provenOn(
 
     await (await mill.enqueue(longRun, undefined)).result({ timeout: longestMs })
     const perStep = writes.slice(1).map((bytes, i) => Math.round((bytes - writes[i]!) / 100))
-    const growth = perStep.at(-1)! / perStep[0]!
+    // In the first hundred the process also begins.
+    const growth = perStep.at(-1)! / perStep[1]!
     report.say(`— ${store}: bytes written for each of ${steps} steps, by hundreds: ${perStep.join(', ')}`)
     report.claim(
-      `${store}: the last hundred steps write at most ${mostGrowth} times as much as the first: ${growth.toFixed(2)}`,
+      `${store}: the last hundred steps write at most ${mostGrowth} times as much as the second: ${growth.toFixed(2)}`,
       growth <= mostGrowth,
     )
 
@@ -161,6 +163,20 @@ async function idleCpu(): Promise<number> {
   await delay(10_000)
   const { user, system } = process.cpuUsage(before)
   return (user + system) / 1_000
+}
+
+/** What the tables take, also as far as it still stands in the log alone. */
+function bytesOf(file: string): number {
+  const db = new DatabaseSync(file, { readOnly: true })
+  try {
+    const [pages, bytes] = ['page_count', 'page_size'].map((name) => {
+      const row = db.prepare(`PRAGMA ${name}`).get() as Record<string, number>
+      return row[name]!
+    })
+    return pages! * bytes!
+  } finally {
+    db.close()
+  }
 }
 
 function writtenByProcess(): number {
