@@ -10,6 +10,8 @@ interface GuardedCommand {
   readonly env?: Readonly<Record<string, string>>
   /** The process runs here. Its guard removes the directory: nobody else would once the parent is gone. */
   readonly directory: string
+  /** Whose process it is; absent: that of this process. The directory must be theirs. */
+  readonly as?: { readonly uid: number; readonly gid: number }
 }
 
 /**
@@ -28,8 +30,9 @@ export class GuardedProcess {
   readonly #heard = new Set<(line: string) => void>()
   #isRunning = true
 
-  constructor({ path, args, env = {}, directory }: GuardedCommand) {
+  constructor({ path, args, env = {}, directory, as }: GuardedCommand) {
     this.#child = spawn('/bin/sh', ['-c', guard, directory, path, ...args], {
+      ...as,
       cwd: directory,
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],

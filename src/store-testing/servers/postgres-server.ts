@@ -1,0 +1,178 @@
+/**
+ * A Postgres server process: one real server on a port of its own, with its data in a directory of its own. It can be killed
+ * and started again. It ends with the process that started it.
+ */
+
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { chmod, chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { freePort, loopback } from './free-port.js'
+import { GuardedProcess } from './guarded-process.js'
+import { findPostgres, type PostgresBinary } from './postgres-binary.js'
+
+interface PostgresServerOptions {
+  /** Settings besides those of a test, such as `{ fsync: 'on' }`. */
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+const run = promisify(execFile)
+const ready = /database system is ready to accept connections/
+const portTaken = /Address already in use/
+const startWithinMs = 60_000
+const mostPortRaces = 5
+/** Data of a test need not survive the machine; one that does says so. */
+const testSettings = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  jit: 'off',
+  shared_buffers: '64MB',
+  max_connections: '200',
+  autovacuum_naptime: '5s',
+  unix_socket_directories: '',
+  listen_addresses: loopback,
+}
+
+export class PostgresServer {
+  readonly host = loopback
+  readonly port: number
+  /** Its working directory; the data are in `data`. */
+  readonly directory: string
+  readonly #binary: PostgresBinary
+  readonly #args: readonly string[]
+  #process: GuardedProcess | undefined
+  #stopped: Promise<void> | undefined
+
+  private constructor(binary: PostgresBinary, directory: string, port: number, args: readonly string[]) {
+    this.#binary = binary
+    this.directory = directory
+    this.port = port
+    this.#args = args
+  }
+
+  /**
+   * Starts a server with an empty database `postgres` of the user `postgres`, who needs no password; resolves when it
+   * answers.
+   *
+   * Throws `PostgresMissingError`, or an error with the server's output if it does not start.
+   */
+  static async start({ settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
+    const binary = await findPostgres(process.env, process.cwd())
+    const template = await preparedData(binary)
+    for (let races = 0; ; races++) {
+      const directory = await ownDirectory()
+      await run('cp', ['-a', template, join(directory, 'data')])
+      await give(join(directory, 'data'))
+      const port = await freePort()
+      const all = { ...testSettings, ...settings, port: String(port) }
+      const args = ['-D', 'data', ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
+      const server = new PostgresServer(binary, directory, port, args)
+      try {
+        await server.#launch()
+        return server
+      } catch (error) {
+        const hasLostRace = portTaken.test(server.#process?.output ?? '')
+        await server.stop()
+        if (!hasLostRace || races === mostPortRaces) throw error
+      }
+    }
+  }
+
+  get url(): string {
+    return `postgres://postgres@${this.host}:${this.port}/postgres`
+  }
+
+  /** The pid of the running process, or of the last one. */
+  get pid(): number {
+    return this.#process!.pid
+  }
+
+  /** Ends it at once, as a crash of the server does. Its children end by themselves. Resolves when it has ended. */
+  async kill(): Promise<void> {
+    this.#process!.kill('SIGQUIT')
+    await this.#process!.ended
+  }
+
+  /** Starts it again on the same port and with its data; resolves when it answers. A running one is killed first. */
+  async restart(): Promise<void> {
+    await this.kill()
+    await this.#launch()
+  }
+
+  /** Ends it and removes its data. Stopping twice is harmless. */
+  stop(): Promise<void> {
+    this.#stopped ??= this.kill().then(() => rm(this.directory, { recursive: true, force: true, maxRetries: 3 }))
+    return this.#stopped
+  }
+
+  async #launch(): Promise<void> {
+    if (this.#stopped !== undefined) throw new Error(`the server of port ${this.port} was stopped and its data removed`)
+    const { folder, env } = this.#binary
+    const as = owner()
+    this.#process = new GuardedProcess({
+      ...{ path: join(folder, 'postgres'), env, args: this.#args, directory: this.directory },
+      ...(as === undefined ? {} : { as }),
+    })
+    await this.#process.said(ready, startWithinMs)
+  }
+}
+
+/** Postgres refuses to run as root: then it runs as `nobody`, who owns its data. Undefined: as this process. */
+function owner(): { readonly uid: number; readonly gid: number } | undefined {
+  return process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
+}
+
+async function give(path: string): Promise<void> {
+  const as = owner()
+  if (as !== undefined) await run('chown', ['-R', `${as.uid}:${as.gid}`, path])
+}
+
+async function ownDirectory(): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'millrace-postgres-'))
+  const as = owner()
+  if (as !== undefined) await chown(directory, as.uid, as.gid)
+  await chmod(directory, 0o700)
+  return directory
+}
+
+/**
+ * A data folder that no server has used, made once and kept in `node_modules/.cache`: making one takes seconds, copying it
+ * half of one. Another process that makes it at the same moment finds a whole one, theirs or ours.
+ */
+async function preparedData({ folder, env }: PostgresBinary): Promise<string> {
+  const { stdout } = await run(join(folder, 'postgres'), ['--version'], { env: { ...process.env, ...env } })
+  const version = /[\d.]+/.exec(stdout)?.[0] ?? 'unknown'
+  const cache = resolve('node_modules/.cache')
+  const kept = join(cache, `millrace-postgres-data-${version}`)
+  if (existsSync(kept)) return kept
+  await mkdir(cache, { recursive: true })
+  const directory = await ownDirectory()
+  const made = `${kept}-${process.pid}`
+  try {
+    const data = join(directory, 'data')
+    const args = [
+      '-D',
+      data,
+      '-U',
+      'postgres',
+      '-A',
+      'trust',
+      '-E',
+      'UTF8',
+      '--locale=C',
+      '--no-sync',
+      '--no-instructions',
+    ]
+    await run(join(folder, 'initdb'), args, { ...owner(), cwd: directory, env: { ...process.env, ...env } })
+    await run('cp', ['-a', data, made])
+    await rename(made, kept).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error
+    })
+  } finally {
+    await rm(directory, { recursive: true, force: true })
+    await rm(made, { recursive: true, force: true })
+  }
+  return kept
+}
