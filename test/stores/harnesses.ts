@@ -1,8 +1,10 @@
 /** The harness of every store. A line here puts a store under the contract suite and beside the memory store. */
 
 import { type HarnessMaker, memoryHarness, type RedisMode, startRedis } from 'millrace/store-testing'
+import { postgresHarness } from '#src/store-testing/harness/postgres-harness.js'
 import { redisHarness } from '#src/store-testing/harness/redis-harness.js'
 import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { sqsFifoHarness, sqsHarness } from './sqs/sqs-harness.js'
 
 export const harnesses: ReadonlyMap<string, HarnessMaker> = new Map<string, HarnessMaker>([
@@ -11,6 +13,7 @@ export const harnesses: ReadonlyMap<string, HarnessMaker> = new Map<string, Harn
   ['redis', redisOn('single')],
   ['redis-cluster', redisOn('cluster')],
   ['redis-sentinel', redisOn('sentinel')],
+  ['postgres', postgresOn()],
   ['sqs', sqsHarness],
   ['sqs-fifo', sqsFifoHarness],
 ])
@@ -20,6 +23,14 @@ function redisOn(mode: RedisMode): HarnessMaker {
   let started: Promise<HarnessMaker> | undefined
   return async (options) => {
     started ??= startRedis({ mode }).then(({ url }) => redisHarness(url, mode === 'single' ? 'redis' : `redis-${mode}`))
+    return (await started)(options)
+  }
+}
+
+function postgresOn(): HarnessMaker {
+  let started: Promise<HarnessMaker> | undefined
+  return async (options) => {
+    started ??= PostgresServer.start().then(({ url }) => postgresHarness(url))
     return (await started)(options)
   }
 }

@@ -51,8 +51,11 @@ async function compare(makeSubject: HarnessMaker, comparison: Comparison): Promi
   }
 }
 
-/** A service of messages promises less than the memory store, and the contract alone says what. */
-const wholeStores = [...harnesses].filter(([name]) => !name.startsWith('sqs'))
+/**
+ * A service of messages promises less than the memory store, and the contract alone says what. Postgres has plain queues
+ * alone so far, and no records by which a sequence could change them.
+ */
+const wholeStores = [...harnesses].filter(([name]) => !name.startsWith('sqs') && name !== 'postgres')
 
 for (const [name, makeHarness] of wholeStores) {
   describe(`the ${name} store compared with the memory store`, () => {

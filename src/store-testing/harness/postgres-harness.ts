@@ -1,0 +1,120 @@
+/**
+ * The harness of the Postgres store: a schema of its own on a real server, whose two functions that read a clock are
+ * replaced, and triggers that keep the audit.
+ */
+
+import pg from 'pg'
+import type { JobState } from '../../core/job/job.js'
+import { postgresAddress } from '../../stores/postgres/client/postgres-address.js'
+import { postgresFunctions } from '../../stores/postgres/postgres-functions.js'
+import { PostgresStore } from '../../stores/postgres/postgres-store.js'
+import { schemaText } from '../../stores/postgres/schema/postgres-schema.js'
+import { inSchema, quoted } from '../../stores/postgres/schema/sql-function.js'
+import { postgresState } from '../state/postgres-state.js'
+import { type AuditEntry, auditKind } from './store-audit.js'
+import { defaultStartAt, type HarnessMaker, type StoreHarness, UnseenError } from './store-harness.js'
+
+/** The server of a test was started so long before it. */
+const upForMs = 20 * 365 * 86_400_000
+
+/** A job is scheduled while it is not due, and running while it has a fence. */
+const state = (row: string) =>
+  `CASE WHEN ${row}.fence > 0 THEN 'running' WHEN abs(${row}.stamp) > @.us() THEN 'scheduled' ELSE 'ready' END`
+
+const replaced = `
+CREATE TABLE @.harness (ms bigint NOT NULL, run bigint NOT NULL);
+CREATE OR REPLACE FUNCTION @.us() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT ms * 1000 FROM @.harness';
+CREATE OR REPLACE FUNCTION @.run() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT run FROM @.harness';
+CREATE TABLE @.audit (n bigint GENERATED ALWAYS AS IDENTITY, at_ms bigint, qid int, id text, state_from text, state_to text, fence bigint, worker text);
+CREATE FUNCTION @.audit_job() RETURNS trigger LANGUAGE plpgsql AS $fn$
+DECLARE f bigint; BEGIN
+  IF TG_OP = 'INSERT' THEN
+    INSERT INTO @.audit (at_ms, qid, id, state_to, fence) VALUES (@.us() / 1000, NEW.qid, NEW.id, ${state('NEW')}, 0);
+    RETURN NULL;
+  END IF;
+  f := CASE WHEN OLD.fence > 0 THEN OLD.fence WHEN TG_OP = 'UPDATE' THEN NEW.fence ELSE 0 END;
+  INSERT INTO @.audit (at_ms, qid, id, state_from, state_to, fence, worker) VALUES (@.us() / 1000, OLD.qid, OLD.id, ${state('OLD')},
+    CASE TG_OP WHEN 'UPDATE' THEN ${state('NEW')} END, f, coalesce((SELECT worker FROM @.bunch WHERE fence = f),
+      (SELECT a.worker FROM @.audit a WHERE a.fence = f AND a.id = OLD.id AND a.worker IS NOT NULL ORDER BY n LIMIT 1)));
+  RETURN NULL;
+END $fn$;
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON @.job FOR EACH ROW EXECUTE FUNCTION @.audit_job();
+`
+
+interface PostgresAuditRow {
+  readonly at_ms: string
+  readonly queue: string
+  readonly id: string
+  readonly state_from: JobState | null
+  readonly state_to: JobState | null
+  readonly fence: string
+  readonly worker: string | null
+}
+
+/** Makes harnesses on the server at `url`. */
+export function postgresHarness(url: string): HarnessMaker {
+  const address = postgresAddress(url)
+  return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<StoreHarness> => {
+    const schema = `test_${process.pid}_${++made}`
+    const eyes = new pg.Client({ connectionString: url })
+    await eyes.connect()
+    const ask = async (text: string, values?: unknown[]) => (await eyes.query(inSchema(text, schema), values)).rows
+    await eyes.query(`BEGIN; ${schemaText(schema, postgresFunctions)} ${inSchema(replaced, schema)} COMMIT`)
+    await ask('INSERT INTO @.harness VALUES ($1, $2)', [startAt, startAt - upForMs])
+    const handles: PostgresStore[] = []
+    let isOpen = true
+
+    return {
+      name: 'postgres',
+      async open() {
+        const store = new PostgresStore({
+          address: { ...address, schema },
+          ...(mostClaimBytes === undefined ? {} : { mostClaimBytes }),
+        })
+        handles.push(store)
+        return store
+      },
+      async advance(ms) {
+        await ask('UPDATE @.harness SET ms = ms + $1', [ms])
+      },
+      async step() {
+        throw new UnseenError('the Postgres store does not follow a clock that is set')
+      },
+      async restart() {
+        await ask('UPDATE @.harness SET run = ms')
+      },
+      dump: () => postgresState(ask),
+      async audit() {
+        // Claims that are made at the same moment have no order but that of their fences; each job keeps its own.
+        const rows =
+          (await ask(`SELECT a.*, q.name AS queue, max(fence) OVER (PARTITION BY qid, id ORDER BY n) AS latest
+          FROM @.audit a JOIN @.queue q USING (qid) ORDER BY latest, n`)) as unknown as PostgresAuditRow[]
+        return rows.flatMap(auditEntry)
+      },
+      async close() {
+        for (const store of handles.splice(0)) await store.close()
+        if (!isOpen) return
+        isOpen = false
+        await eyes.query(`DROP SCHEMA ${quoted(schema)} CASCADE`)
+        await eyes.end()
+      },
+    }
+  }
+}
+
+let made = 0
+
+function auditEntry({
+  at_ms,
+  queue,
+  id,
+  state_from: from,
+  state_to: to,
+  fence,
+  worker,
+}: PostgresAuditRow): AuditEntry[] {
+  const kind = auditKind(from, to)
+  const isClaim = from === 'running' || to === 'running'
+  if (kind === undefined) return []
+  return [{ at: Number(at_ms), queue, id, kind, from, to, fence: isClaim ? Number(fence) : 0, worker }]
+}

@@ -1,0 +1,236 @@
+/**
+ * The canonical state of a Postgres store, read from its tables. The store keeps no logs, fields and remains yet.
+ */
+
+import { resultDropped } from '../../stores/contract/job-records.js'
+import { endedStates, jobFlags } from '../../stores/postgres/schema/postgres-tables.js'
+import { payloadFrom, textFrom } from '../../stores/postgres/work/stored-payload.js'
+import { callMemoryCount, callMemoryMs } from '../../stores/rules/bounds.js'
+import { compareBytes } from '../../stores/rules/byte-order.js'
+import { dueAt } from '../../stores/rules/sequence.js'
+import { isLed } from '../../stores/rules/wake-lead.js'
+import {
+  type CanonicalCall,
+  type CanonicalJob,
+  type CanonicalLead,
+  type CanonicalMemory,
+  type CanonicalPayload,
+  type CanonicalQueue,
+  type CanonicalState,
+  canonicalPayload,
+} from './canonical-state.js'
+
+/** A row; whole numbers of 8 bytes come as text. */
+type PgRow = Readonly<Record<string, unknown>>
+/** The rows of a statement, in which `@.` is the schema. */
+type AskPostgres = (text: string, values?: unknown[]) => Promise<PgRow[]>
+
+export async function postgresState(ask: AskPostgres): Promise<CanonicalState> {
+  const [clock] = await ask('SELECT @.us() / 1000 AS now, @.run() AS run')
+  const now = Number(clock!['now'])
+  const queues: CanonicalQueue[] = []
+  for (const queue of await ask('SELECT * FROM @.queue')) queues.push(await canonicalQueue(ask, queue, now))
+  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)), throttles: [] }
+}
+
+async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Promise<CanonicalQueue> {
+  const of = [queue['qid']]
+  const jobs = await ask(
+    `SELECT j.*, b.worker, b.alone, coalesce(o.lease_ms, b.lease_ms) AS until_lease, o.started_ms, o.host, o.boot, o.pidns, o.pid, o.ticks,
+       o.progress, c.payload AS checkpoint, c.codec AS checkpoint_codec
+     FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
+     LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.qid = $1`,
+    of,
+  )
+  const ended = await ask(
+    `SELECT e.*, c.payload AS checkpoint, c.codec AS checkpoint_codec FROM @.ended e
+     LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid WHERE e.qid = $1`,
+    of,
+  )
+  const [counts] = await ask(
+    `SELECT coalesce(sum(processed), 0) AS processed, coalesce(sum(failed), 0) AS failed, coalesce(sum(crashed), 0) AS crashed,
+       coalesce(sum(expired), 0) AS expired FROM @.tally WHERE qid = $1`,
+    of,
+  )
+  const deadAge = numberOr(queue['dead_age_ms'])
+  const isKept = (row: PgRow) =>
+    row['state'] === endedStates.kept
+      ? row['until_ms'] === null || Number(row['until_ms']) > now
+      : row['state'] === endedStates.dead && (deadAge === null || Number(row['finished_ms']) + deadAge > now)
+  return {
+    name: String(queue['name']),
+    shard: null,
+    kind: 'plain',
+    order: queue['ord'] as 'fifo' | 'lifo',
+    exclusive: 'id',
+    merge: 'all',
+    maxPending: numberOr(queue['max_pending']),
+    maxCrashes: Number(queue['crash_limit']),
+    resultsCount: numberOr(queue['results_limit']),
+    deadAgeMs: deadAge,
+    deadCount: numberOr(queue['dead_count']),
+    maxRunning: null,
+    throttle: null,
+    heldInMs: null,
+    shutInMs: null,
+    sparesInMs: Number(queue['spares_until']) > now ? Number(queue['spares_until']) - now : null,
+    lanes: { turns: [], shut: [], held: [], paused: [] },
+    paused: queue['paused'] === true,
+    draining: queue['draining'] === true,
+    processed: Number(counts!['processed']),
+    failed: Number(counts!['failed']),
+    crashed: Number(counts!['crashed']),
+    expired: Number(counts!['expired']),
+    lead: canonicalLead(queue['lead_worker'], queue['lead_wake_at'], now),
+    suspectLead: canonicalLead(queue['suspect_lead_worker'], queue['suspect_lead_wake_at'], now),
+    lastStamp: null,
+    lastFence: null,
+    lastScore: null,
+    jobs: byId([...jobs.map((row) => liveJob(row, now)), ...ended.filter(isKept).map(endedJob)]),
+    remembered: byId(
+      ended
+        .filter((row) => !isKept(row))
+        .map(memoryOf)
+        .filter(({ until }) => until > now),
+    ),
+    calls: await calls(ask, queue['qid'], now),
+  }
+}
+
+function canonicalLead(worker: unknown, at: unknown, now: number): CanonicalLead | null {
+  const lead = worker === null ? undefined : { worker: String(worker), wakeAt: Number(at) }
+  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
+}
+
+function liveJob(row: PgRow, now: number): CanonicalJob {
+  const isRunning = Number(row['fence']) > 0
+  const isReady = Math.abs(Number(row['stamp'])) <= now * 1_000
+  return {
+    ...facts(row),
+    state: isRunning ? 'running' : isReady ? 'ready' : 'scheduled',
+    suspect: row['pool'] === 1,
+    updatedAt: Number(row['updated_ms']),
+    finishedAt: null,
+    expiresAt: numberOr(row['expires_ms']),
+    ...reported(row),
+    result: null,
+    reason: null,
+    claim: isRunning
+      ? {
+          fence: Number(row['fence']),
+          leaseMs: Number(row['until_lease']) - now,
+          alone: row['alone'] === true,
+          cancelRequested: (Number(row['flags']) & jobFlags.cancelling) !== 0,
+        }
+      : null,
+  }
+}
+
+function endedJob(row: PgRow): CanonicalJob {
+  const isDead = row['state'] === endedStates.dead
+  return {
+    ...facts(row),
+    ...reported(row),
+    state: isDead ? 'dead' : 'completed',
+    suspect: false,
+    updatedAt: Number(row['finished_ms']),
+    finishedAt: Number(row['finished_ms']),
+    expiresAt: isDead ? null : numberOr(row['until_ms']),
+    result: isDead ? null : { payload: payloadOr(row['result']), codec: textOr(row['result_codec']) },
+    reason: textOr(row['reason']),
+    claim: null,
+  }
+}
+
+function reported(row: PgRow) {
+  return {
+    startedAt: numberOr(row['started_ms']),
+    worker: textOr(row['worker']),
+    host: textOr(row['host']),
+    boot: textOr(row['boot']),
+    pidns: textOr(row['pidns']),
+    pid: numberOr(row['pid']),
+    ticks: numberOr(row['ticks']),
+    progress: typeof row['progress'] === 'string' ? JSON.parse(textFrom(row['progress'])) : null,
+  }
+}
+
+function facts(row: PgRow) {
+  return {
+    id: String(row['id']),
+    task: String(row['task']),
+    payload: payloadOr(row['payload'])!,
+    codec: textOr(row['codec']),
+    meta: payloadOr(row['meta']),
+    payloads: null,
+    successor: null,
+    priority: 0 - Number(row['rank']),
+    group: null,
+    stamp: Math.abs(Number(row['stamp'])),
+    attempt: Number(row['attempt']),
+    crashes: Number(row['crashes']),
+    rememberMs: Number(row['remember_ms']),
+    createdAt: Number(row['created_ms']),
+    checkpoint:
+      row['checkpoint'] === null
+        ? null
+        : { payload: payloadOr(row['checkpoint']), codec: textOr(row['checkpoint_codec']) },
+    log: '',
+    fields: null,
+    error: textOr(row['error']),
+    steps: [],
+    awaits: null,
+  }
+}
+
+/** Of a memory, or of a kept result whose time is over. */
+function memoryOf(row: PgRow): CanonicalMemory {
+  const isResult = Number(row['state']) <= endedStates.dead
+  return {
+    id: String(row['id']),
+    task: String(row['task']),
+    state: row['state'] === endedStates.rememberedCancelled ? 'cancelled' : 'completed',
+    priority: 0 - Number(row['rank']),
+    attempt: Number(row['attempt']),
+    crashes: Number(row['crashes']),
+    createdAt: Number(row['created_ms']),
+    runAt: dueAt(Math.abs(Number(row['stamp']))),
+    finishedAt: Number(row['finished_ms']),
+    until:
+      row['state'] === endedStates.dead
+        ? 0
+        : isResult
+          ? Number(row['finished_ms']) + Number(row['remember_ms'])
+          : Number(row['until_ms']),
+    reason: isResult && row['result'] !== null ? resultDropped : textOr(row['reason']),
+    remains: null,
+  }
+}
+
+async function calls(ask: AskPostgres, qid: unknown, now: number): Promise<CanonicalCall[]> {
+  const found = new Map<string, number>()
+  for (const row of await ask('SELECT at_ms, ids FROM @.call WHERE qid = $1 ORDER BY n', [qid]))
+    for (const id of String(row['ids']).split('\x1f')) if (!found.has(id)) found.set(id, Number(row['at_ms']))
+  return byId(
+    [...found]
+      .slice(-callMemoryCount)
+      .map(([id, at]) => ({ id, at }))
+      .filter(({ at }) => at + callMemoryMs > now),
+  )
+}
+
+function numberOr(value: unknown): number | null {
+  return value === null ? null : Number(value)
+}
+
+function textOr(value: unknown): string | null {
+  return typeof value === 'string' ? textFrom(value) : null
+}
+
+function payloadOr(value: unknown): CanonicalPayload | null {
+  return typeof value === 'string' ? canonicalPayload(payloadFrom(value)) : null
+}
+
+function byId<T extends { readonly id: string }>(items: T[]): T[] {
+  return items.sort((a, b) => compareBytes(a.id, b.id))
+}

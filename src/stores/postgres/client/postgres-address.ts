@@ -1,0 +1,93 @@
+/** A Postgres address: the hosts, the database, the schema of the store, and where notifications are heard. Pure. */
+
+import { ConfigError } from '../../../core/errors.js'
+
+export interface PostgresHost {
+  readonly host: string
+  readonly port: number
+}
+
+export interface PostgresAddress {
+  /** Tried in this order; the first that takes writes is used. */
+  readonly hosts: readonly PostgresHost[]
+  readonly user?: string
+  readonly password?: string
+  readonly database: string
+  /** Default `'millrace'`. */
+  readonly schema?: string
+  /**
+   * A direct way to the server, for one whose address is a pooler's: notifications do not pass a pooler that lends
+   * connections for a transaction. `'none'`: nothing is heard, and waiters look by themselves.
+   */
+  readonly listen?: PostgresHost | 'none'
+  /** `'require'`: encrypted, the certificate unchecked. `'verify-full'`: checked against those that Node trusts. */
+  readonly tls: 'disable' | 'require' | 'verify-full'
+}
+
+const forms =
+  "expected 'postgres://[user[:password]@]host[:port][,host[:port]]/database[?schema=…&listen=host[:port]&sslmode=…]'; a user or password must be percent-encoded"
+/** An address that is not understood may hold a password anywhere. */
+const hidden = 'What was given is not shown, as it may hold a password'
+
+// Another '@' is part of a password that is not encoded.
+const shape = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/([^@/?#]+)(?:\?([^@#]*))?$/
+const modes = ['disable', 'require', 'verify-full'] as const
+const parameters = ['schema', 'listen', 'sslmode']
+
+/** Throws `ConfigError`, which never shows a password. */
+export function postgresAddress(url: string): PostgresAddress {
+  const parts = shape.exec(url)
+  if (parts === null) return refuse(`${forms}. ${hidden}`)
+  const [, userinfo = '', hosts = '', database = '', query = ''] = parts
+  const [user = '', ...password] = userinfo.split(':')
+  const search = new URLSearchParams(query)
+  if (![...search.keys()].every((name) => parameters.includes(name)))
+    refuse(`a parameter is not known; there are ${parameters.join(', ')}. ${hidden}`)
+  const mode = search.get('sslmode') ?? 'disable'
+  const tls = modes.find((one) => one === mode) ?? refuse(`'sslmode' must be one of ${modes.join(', ')}`)
+  const [schema, listen] = [search.get('schema'), search.get('listen')]
+  return {
+    hosts: hosts.split(',').map(hostOf),
+    ...(user === '' ? {} : { user: decoded(user) }),
+    ...(password.length === 0 ? {} : { password: decoded(password.join(':')) }),
+    database: decoded(database),
+    ...(schema === null ? {} : { schema: schemaOf(schema) }),
+    ...(listen === null ? {} : { listen: listen === 'none' ? listen : hostOf(listen) }),
+    tls,
+  }
+}
+
+/** The address for messages, without secrets. */
+export function postgresAddressText({ hosts, user, database }: PostgresAddress): string {
+  const list = hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(',')
+  return `postgres://${user === undefined ? '' : `${encodeURIComponent(user)}@`}${list}/${encodeURIComponent(database)}`
+}
+
+/** Throws `ConfigError` for a name that Postgres would cut or keeps for itself, or that would have to be quoted in texts. */
+export function schemaOf(name: string): string {
+  if (!/^(?!pg_)[a-z_][\w.-]{0,62}$/i.test(name))
+    refuse(
+      "'schema' must have 1 to 63 characters, letters of ASCII, digits, '_', '-' and '.', and begin with a letter or '_', but not with 'pg_', which is Postgres's own",
+    )
+  return name
+}
+
+function hostOf(text: string): PostgresHost {
+  const parts = /^(?:\[([\da-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d+))?$/.exec(text)
+  if (parts === null) return refuse(`a host must be 'host', 'host:port' or '[address]:port'; ${forms}`)
+  const port = Number(parts[3] ?? 5432)
+  if (port < 1 || port > 65_535) refuse(`${port} is no port; expected 1 … 65535`)
+  return { host: decoded((parts[1] ?? parts[2])!), port }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return refuse("a user, password, host or database holds a '%' that begins no code such as %40")
+  }
+}
+
+function refuse(message: string): never {
+  throw new ConfigError('the store', [{ path: 'store', message }])
+}

@@ -1,0 +1,252 @@
+/**
+ * The connection of a Postgres store: one, for all calls. Those of a tick leave together, each as a statement and a
+ * transaction of its own. Nothing depends on the session, so a pooler may stand between. It always reconnects.
+ */
+
+import type { Socket } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { ClosedError, isMillraceError, StoreUnavailableError } from '../../../core/errors.js'
+import { systemClock, systemRandom } from '../../../core/platform/clock.js'
+import { outageDelayMs, timerMs } from '../../../core/platform/timer.js'
+import { quoted, type SqlFunction } from '../schema/sql-function.js'
+import { type PostgresAddress, type PostgresHost, postgresAddressText } from './postgres-address.js'
+import { loadPostgresDriver, type PostgresClient } from './postgres-driver.js'
+import { postgresError, postgresFailure } from './postgres-errors.js'
+
+/** How long a call waits for a connection, or is tried again, in all. */
+const patienceMs = 2_000
+/** How long one host is waited for. */
+const connectMs = 2_000
+/** A connection that owes an answer and says nothing for so long is given up. */
+const silenceMs = 10_000
+const lookMs = 500
+/** How long the server may take to say goodbye. */
+const closeMs = 500
+
+/** Hears notifications: the channel, and what was said. Without a channel: some may have been lost. */
+export type NotificationEar = (channel?: string, payload?: string) => void
+
+/** A client that is connected. */
+interface LiveClient {
+  readonly client: PostgresClient
+  /** The calls without an answer, and for how many looks in a row nothing has come for them. */
+  owed: number
+  silentLooks: number
+  bytes: number
+  isOver: boolean
+}
+
+export class PostgresConnection {
+  readonly schema: string
+  readonly #address: PostgresAddress
+  readonly #where: string
+  /** Each is `LISTEN`ed to again after a lost connection. */
+  readonly #channels = new Set<string>()
+  readonly #texts = new Map<string, string>()
+  readonly #ears = new Set<NotificationEar>()
+  #live: LiveClient | undefined
+  #opening: Promise<LiveClient> | undefined
+  /** The calls under way, and those who keep the process alive for another reason. */
+  #held = 0
+  #wasConnected = false
+  #isClosed = false
+  readonly #watchdog: NodeJS.Timeout
+
+  constructor(address: PostgresAddress, schema: string) {
+    this.#watchdog = setInterval(() => this.#look(), lookMs).unref()
+    this.#address = address
+    this.schema = schema
+    this.#where = postgresAddressText(address)
+  }
+
+  /**
+   * Calls a function of the schema; resolves with the value that it returns. A call that was not carried out is sent again
+   * for 2 s; one in doubt is not.
+   *
+   * Throws `StoreUnavailableError`, `StoreFullError`, `StoreRefusedError`, `StoreCorruptError`, `ConfigError` or `ClosedError`.
+   */
+  async call({ name, takes }: SqlFunction, values: readonly unknown[]): Promise<unknown> {
+    let text = this.#texts.get(name)
+    if (text === undefined) {
+      const places = takes === '' ? [] : values.map((_, i) => `$${i + 1}`)
+      text = `SELECT ${quoted(this.schema)}.${name}(${places.join(', ')})`
+      this.#texts.set(name, text)
+    }
+    const [row] = await this.query(text, values)
+    return row![0]
+  }
+
+  /** The rows of a statement; without values, of the last of several, which are one transaction. Throws as `call` does. */
+  async query(text: string, values?: readonly unknown[]): Promise<unknown[][]> {
+    const endsAt = systemClock.mono() + patienceMs
+    for (let failures = 0; ; failures++) {
+      let live: LiveClient | undefined
+      try {
+        live = this.#live ?? (await this.#connected())
+        return await this.#send(live, text, values)
+      } catch (error) {
+        if (this.#isClosed) throw new ClosedError('the store')
+        if (isMillraceError(error) && !(error instanceof StoreUnavailableError)) throw error
+        const failure = isMillraceError(error) ? 'elsewhere' : postgresFailure(error, live !== undefined)
+        if ((failure === 'elsewhere' || failure === 'in-doubt') && live !== undefined) this.#drop(live)
+        if (failure !== 'again' && failure !== 'elsewhere') throw postgresError(this.#where, error, failure)
+        const leftMs = endsAt - systemClock.mono()
+        if (leftMs <= 0) throw isMillraceError(error) ? error : postgresError(this.#where, error, failure)
+        await delay(Math.min(outageDelayMs(failures, systemRandom), leftMs))
+      }
+    }
+  }
+
+  /** Hears notifications of this channel from when it resolves. Throws as `call` does. */
+  async listen(channel: string, heard: NotificationEar): Promise<void> {
+    this.#ears.add(heard)
+    this.#channels.add(channel)
+    await this.query(`LISTEN ${quoted(channel)}`)
+  }
+
+  /** Keeps the process alive until the function that it returns is called; a connection without a call does not. */
+  hold(): () => void {
+    this.#holds(1)
+    let isHeld = true
+    return () => {
+      if (isHeld) this.#holds(-1)
+      isHeld = false
+    }
+  }
+
+  /** Ends the connection. Calls under way reject with `ClosedError`. Closing twice is harmless. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    clearInterval(this.#watchdog)
+    const live = this.#live
+    this.#live = undefined
+    if (live === undefined) return
+    live.isOver = true
+    await Promise.race([live.client.end().catch(() => {}), delay(closeMs, undefined, { ref: false })])
+    streamOf(live.client)?.destroy()
+  }
+
+  async #send(live: LiveClient, text: string, values?: readonly unknown[]): Promise<unknown[][]> {
+    this.#holds(1)
+    live.owed += 1
+    try {
+      const { rows } = await live.client.query({
+        text,
+        rowMode: 'array',
+        ...(values === undefined ? {} : { values: [...values] }),
+      })
+      return rows ?? []
+    } finally {
+      live.owed -= 1
+      this.#holds(-1)
+    }
+  }
+
+  /** Counts looks, not time: a blocked event loop looks once, and then reads what has arrived. */
+  #look(): void {
+    const live = this.#live
+    if (live === undefined) return
+    const bytes = streamOf(live.client)?.bytesRead ?? 0
+    live.silentLooks = live.owed > 0 && bytes === live.bytes ? live.silentLooks + 1 : 0
+    live.bytes = bytes
+    if (live.silentLooks * lookMs >= silenceMs) this.#drop(live)
+  }
+
+  #holds(by: 1 | -1): void {
+    this.#held += by
+    if (this.#live === undefined) return
+    if (this.#held === 0) this.#live.client.unref()
+    else if (this.#held === by) this.#live.client.ref()
+  }
+
+  #connected(): Promise<LiveClient> {
+    if (this.#isClosed) throw new ClosedError('the store')
+    this.#opening ??= this.#connect().finally(() => {
+      this.#opening = undefined
+    })
+    return this.#opening
+  }
+
+  /** The first host that takes writes. */
+  async #connect(): Promise<LiveClient> {
+    const makeClient = await loadPostgresDriver()
+    let trouble: unknown
+    for (const host of this.#address.hosts) {
+      const client = makeClient(this.#config(host))
+      const live: LiveClient = { client, owed: 0, silentLooks: 0, bytes: 0, isOver: false }
+      const isLost = () => this.#drop(live)
+      // An error without a listener would end the process; calls under way are rejected by the driver.
+      client.on('error', isLost)
+      client.on('end', isLost)
+      client.on('notification', ({ channel, payload }) => {
+        for (const hear of this.#ears) hear(channel, payload ?? '')
+      })
+      try {
+        await client.connect()
+        const { rows } = await client.query({ text: 'SELECT pg_is_in_recovery()', rowMode: 'array' })
+        if (rows[0]?.[0] === true) throw standby(this.#where)
+        for (const channel of this.#channels) await client.query(`LISTEN ${quoted(channel)}`)
+      } catch (error) {
+        trouble = error
+        live.isOver = true
+        destroy(client)
+        continue
+      }
+      if (this.#isClosed) {
+        destroy(client)
+        throw new ClosedError('the store')
+      }
+      this.#live = live
+      if (this.#held === 0) client.unref()
+      if (this.#wasConnected) for (const hear of this.#ears) hear()
+      this.#wasConnected = true
+      return live
+    }
+    throw trouble
+  }
+
+  #config({ host, port }: PostgresHost) {
+    const { user, password, database, tls } = this.#address
+    return {
+      ...{
+        host,
+        port,
+        database,
+        pipeline: true as const,
+        keepAlive: true,
+        connectionTimeoutMillis: timerMs(connectMs),
+      },
+      application_name: 'millrace',
+      ...(user === undefined ? {} : { user }),
+      ...(password === undefined ? {} : { password }),
+      ...(tls === 'disable' ? {} : { ssl: { rejectUnauthorized: tls === 'verify-full' } }),
+    }
+  }
+
+  /** The connection is of no more use: the next call makes another. */
+  #drop(live: LiveClient): void {
+    if (live.isOver) return
+    live.isOver = true
+    if (this.#live === live) this.#live = undefined
+    destroy(live.client)
+  }
+}
+
+function standby(where: string): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `the Postgres at ${where} is a standby and takes no writes: either a failover is under way, or it is the wrong server. Nothing was changed.`,
+    { inDoubt: false },
+  )
+}
+
+/** Calls under way are rejected by the driver. */
+function destroy(client: PostgresClient): void {
+  streamOf(client)?.destroy()
+  client.end().catch(() => {})
+}
+
+/** The socket, which the driver's types leave out. */
+function streamOf(client: PostgresClient): Socket | undefined {
+  return (client as unknown as { readonly connection?: { readonly stream?: Socket } }).connection?.stream
+}

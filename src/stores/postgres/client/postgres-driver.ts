@@ -1,0 +1,26 @@
+/** The driver `pg`, an optional peer: it is loaded when a store is first used. */
+
+import type { Client, ClientConfig } from 'pg'
+import { ConfigError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
+
+/** With two methods that its types leave out: whether its socket keeps the process alive. */
+export type PostgresClient = Client & { ref(): void; unref(): void }
+
+/** The configuration with the option by which pg sends statements without waiting for the answers to those before. */
+type PipelinedConfig = ClientConfig & { readonly pipeline: true }
+
+/** Throws `ConfigError` if pg is not installed. */
+export async function loadPostgresDriver(): Promise<(config: PipelinedConfig) => PostgresClient> {
+  try {
+    const { default: pg } = await import('pg')
+    return (config) => new pg.Client(config) as PostgresClient
+  } catch (error) {
+    throw new ConfigError('the store', [
+      {
+        path: 'store',
+        message: `needs the package 'pg', which cannot be loaded (${messageOf(error)}). Install it: npm install pg`,
+      },
+    ])
+  }
+}

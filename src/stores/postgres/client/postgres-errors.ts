@@ -1,0 +1,86 @@
+/** The errors of a Postgres store: what a server or a socket reported becomes a typed error. Pure. */
+
+import {
+  ConfigError,
+  StoreCorruptError,
+  StoreFullError,
+  StoreRefusedError,
+  StoreUnavailableError,
+} from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
+
+/**
+ * The result of a failed call. `again`: not carried out, and worth sending at once · `elsewhere`: not carried out, and this
+ * connection is of no more use · `in-doubt`: sent, and perhaps carried out · `full`, `refused`, `corrupt`, `unfit`: not carried
+ * out, and sending it again does not help.
+ */
+type PostgresFailure = 'again' | 'elsewhere' | 'in-doubt' | 'full' | 'refused' | 'corrupt' | 'unfit'
+
+/** By SQLSTATE, or by its class of two letters. */
+const failures: Readonly<Record<string, PostgresFailure>> = {
+  // Serialization failure and deadlock: the transaction was rolled back.
+  '40001': 'again',
+  '40P01': 'again',
+  // A lock or the statement took too long.
+  '55P03': 'again',
+  '57014': 'again',
+  // A standby takes no writes: another server has become the primary.
+  '25006': 'elsewhere',
+  '53300': 'elsewhere',
+  '57P03': 'elsewhere',
+  // The server ends the connection: perhaps after the commit, before the answer.
+  '57P01': 'in-doubt',
+  '57P02': 'in-doubt',
+  '57P05': 'in-doubt',
+  '08': 'in-doubt',
+  '28': 'refused',
+  '42501': 'refused',
+  '53': 'full',
+  '3D000': 'unfit',
+}
+
+/** Classifies the error of a call. `hasLeft`: whether the call may have reached the server. */
+export function postgresFailure(error: unknown, hasLeft: boolean): PostgresFailure {
+  const code = sqlStateOf(error)
+  if (code === undefined) return hasLeft ? 'in-doubt' : 'elsewhere'
+  const failure = failures[code] ?? failures[code.slice(0, 2)] ?? 'corrupt'
+  return failure === 'in-doubt' && !hasLeft ? 'elsewhere' : failure
+}
+
+/** The typed error. `where` names the server without secrets. */
+export function postgresError(where: string, error: unknown, failure: PostgresFailure): Error {
+  const said = messageOf(error).trimEnd().replace(/\.$/, '')
+  switch (failure) {
+    case 'full':
+      return new StoreFullError(
+        `the Postgres at ${where} has no room left (${said}). Nothing was changed; workers can go on.`,
+      )
+    case 'refused':
+      return new StoreRefusedError(
+        `the Postgres at ${where} refuses Millrace: ${said}. Check the user and the password in the store's address, and the user's rights.`,
+      )
+    case 'unfit':
+      return new ConfigError('the store', [
+        { path: 'store', message: `the Postgres at ${where} says: ${said}. Create it first.` },
+      ])
+    case 'corrupt':
+      return new StoreCorruptError(
+        `the Postgres at ${where} holds something that is not Millrace's, or is damaged, in the store's schema (${said}). Give the store a schema of its own.`,
+      )
+    case 'in-doubt':
+      return new StoreUnavailableError(
+        `the connection to the Postgres at ${where} was lost before the answer came (${said}). Whether the call was carried out is in doubt.`,
+      )
+    default:
+      return new StoreUnavailableError(
+        `the Postgres at ${where} cannot be used now: ${said}. Nothing was changed by this call; try again.`,
+        { inDoubt: false },
+      )
+  }
+}
+
+/** The code of an error that the server reported; undefined for one of the driver or the network. */
+function sqlStateOf(error: unknown): string | undefined {
+  const { code, severity } = (error ?? {}) as { code?: unknown; severity?: unknown }
+  return typeof code === 'string' && typeof severity === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : undefined
+}

@@ -1,0 +1,33 @@
+/**
+ * Hears notifications: on the connection of the calls, where they arrive between answers, or, if that goes through a pooler,
+ * on a connection of its own, straight to the server.
+ */
+
+import type { PostgresAddress } from './postgres-address.js'
+import { type NotificationEar, PostgresConnection } from './postgres-connection.js'
+
+export class PostgresListener {
+  /** Nothing is ever heard: who waits must look. */
+  readonly isDeaf: boolean
+  readonly #connection: PostgresConnection
+  readonly #isOwn: boolean
+
+  constructor(connection: PostgresConnection, address: PostgresAddress) {
+    const { listen } = address
+    this.isDeaf = listen === 'none'
+    this.#isOwn = listen !== undefined && listen !== 'none'
+    this.#connection =
+      listen === undefined || listen === 'none'
+        ? connection
+        : new PostgresConnection({ ...address, hosts: [listen] }, connection.schema)
+  }
+
+  /** Hears this channel from when it resolves. Throws as the connection does. */
+  async listen(channel: string, heard: NotificationEar): Promise<void> {
+    if (!this.isDeaf) await this.#connection.listen(channel, heard)
+  }
+
+  async close(): Promise<void> {
+    if (this.#isOwn) await this.#connection.close()
+  }
+}

@@ -1,0 +1,24 @@
+/** All functions that a Postgres store has in the database, in the order in which they are made. */
+
+import type { SqlFunction } from './schema/sql-function.js'
+import { endFunctions } from './work/end-functions.js'
+import { enqueueFunctions } from './work/enqueue-functions.js'
+import { depthFunctions } from './work/postgres-depth.js'
+import { extendFunctions } from './work/postgres-extend.js'
+import { recoveryFunctions } from './work/postgres-recovery.js'
+import { ringFunctions } from './work/postgres-ring.js'
+import { settingsFunctions } from './work/postgres-settings.js'
+import { upkeepFunctions } from './work/postgres-upkeep.js'
+import { stepFunctions } from './work/step-function.js'
+
+export const postgresFunctions: readonly SqlFunction[] = [
+  ...settingsFunctions,
+  ...enqueueFunctions,
+  ...stepFunctions,
+  ...endFunctions,
+  ...recoveryFunctions,
+  ...extendFunctions,
+  ...depthFunctions,
+  ...ringFunctions,
+  ...upkeepFunctions,
+]

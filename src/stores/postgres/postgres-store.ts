@@ -1,0 +1,134 @@
+/** The Postgres store: jobs in tables of a schema of its own. Plain queues only, so far. */
+
+import { ClosedError } from '../../core/errors.js'
+import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
+import type { QueueDepth } from '../contract/queue-depth.js'
+import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
+import type { Store } from '../contract/store.js'
+import { mostClaimBytes } from '../rules/claim-weight.js'
+import type { PostgresAddress } from './client/postgres-address.js'
+import { PostgresConnection } from './client/postgres-connection.js'
+import { PostgresListener } from './client/postgres-listener.js'
+import { postgresFunctions } from './postgres-functions.js'
+import { postgresTraits } from './postgres-traits.js'
+import { ensureSchema } from './schema/postgres-schema.js'
+import { PostgresClaim } from './work/postgres-claim.js'
+import { depthsOf } from './work/postgres-depth.js'
+import { PostgresEnqueue } from './work/postgres-enqueue.js'
+import { extendItems } from './work/postgres-extend.js'
+import { PostgresRecovery } from './work/postgres-recovery.js'
+import { PostgresQueues } from './work/postgres-settings.js'
+import { PostgresSettle } from './work/postgres-settle.js'
+import { PostgresUpkeep } from './work/postgres-upkeep.js'
+import { PostgresWait } from './work/postgres-wait.js'
+
+/** How long `close` waits for calls under way. */
+const closeMs = 1_000
+
+interface PostgresStoreParts {
+  readonly address: PostgresAddress
+  /** The weight in bytes at which a claim is full. Default 1 MiB. */
+  readonly mostClaimBytes?: number
+}
+
+export class PostgresStore implements Store {
+  readonly traits = postgresTraits
+  readonly #connection: PostgresConnection
+  readonly #listener: PostgresListener
+  readonly #queues: PostgresQueues
+  readonly #enqueue: PostgresEnqueue
+  readonly #claim: PostgresClaim
+  readonly #settle: PostgresSettle
+  readonly #wait: PostgresWait
+  #schema: Promise<void> | undefined
+  #isClosed = false
+  /** The calls that have no answer yet. */
+  readonly #calls = new Set<Promise<unknown>>()
+
+  constructor({ address, mostClaimBytes: most = mostClaimBytes }: PostgresStoreParts) {
+    const connection = new PostgresConnection(address, address.schema ?? 'millrace')
+    const queues = new PostgresQueues(connection)
+    const recovery = new PostgresRecovery(connection)
+    const upkeep = new PostgresUpkeep(connection)
+    this.#connection = connection
+    this.#listener = new PostgresListener(connection, address)
+    this.#queues = queues
+    this.#enqueue = new PostgresEnqueue(connection, queues)
+    this.#claim = new PostgresClaim({ connection, queues, recovery, upkeep, mostClaimBytes: most })
+    this.#settle = new PostgresSettle(connection, queues, recovery)
+    this.#wait = new PostgresWait(connection, this.#listener, queues)
+  }
+
+  open(queues: readonly QueueSettings[], how = { follows: false }): Promise<StoredQueue[]> {
+    return this.#underWay(() => this.#queues.open(queues, how))
+  }
+
+  enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    return this.#underWay(() => this.#enqueue.enqueue(calls))
+  }
+
+  claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
+    return this.#underWay(() => this.#claim.claim(from, by))
+  }
+
+  settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    return this.#underWay(() => this.#settle.settle(items))
+  }
+
+  extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
+    return this.#underWay(() => extendItems(this.#connection, this.#queues, items))
+  }
+
+  depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
+    return this.#underWay(async () => depthsOf(this.#connection, await this.#queues.named(queues)))
+  }
+
+  async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    this.#refuseClosed()
+    await this.#ready()
+    return this.#wait.forQueues(queues, forMs, signal)
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#wait.close()
+    // A caller whose call was rejected must not find later that it was done.
+    if (this.#calls.size > 0) {
+      let timer: NodeJS.Timeout | undefined
+      const late = new Promise<void>((resolve) => {
+        timer = setTimeout(resolve, closeMs)
+      })
+      await Promise.race([Promise.allSettled(this.#calls), late])
+      clearTimeout(timer)
+    }
+    await Promise.all([this.#connection.close(), this.#listener.close()])
+  }
+
+  async #underWay<T>(call: () => Promise<T>): Promise<T> {
+    this.#refuseClosed()
+    const answer = this.#ready().then(call)
+    this.#calls.add(answer)
+    try {
+      return await answer
+    } finally {
+      this.#calls.delete(answer)
+    }
+  }
+
+  /** Resolves when the schema is there. */
+  #ready(): Promise<void> {
+    this.#schema ??= ensureSchema(this.#connection, this.#connection.schema, postgresFunctions).catch(
+      (error: unknown) => {
+        this.#schema = undefined
+        throw error
+      },
+    )
+    return this.#schema
+  }
+
+  #refuseClosed(): void {
+    if (this.#isClosed) throw new ClosedError('the Postgres store')
+  }
+}

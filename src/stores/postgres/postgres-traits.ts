@@ -1,0 +1,25 @@
+/** The traits of the Postgres store, known before one is opened, and before its code is loaded. */
+
+import type { StoreTraits } from '../contract/store.js'
+import { fullTraits } from '../rules/full-traits.js'
+
+/** A hundred years: instants so far away still fit into the numbers of the database, in µs. */
+const maxDelayMs = 100 * 365 * 86_400_000
+
+export const postgresTraits: StoreTraits = {
+  ...fullTraits,
+  name: 'postgres',
+  ordered: false,
+  merges: false,
+  groups: false,
+  inTurns: false,
+  throttled: false,
+  scheduled: false,
+  limited: false,
+  shared: true,
+  replicated: false,
+  remote: true,
+  maxDelayMs,
+  maxLeaseMs: maxDelayMs,
+  beatsFromThread: true,
+}

@@ -1,0 +1,105 @@
+/** The tables of a Postgres store. Texts that are compared are in the order of their bytes. */
+
+/**
+ * `job`: what waits and what runs. A claim writes only the fence, which no index contains, and pages have room: no index is
+ * written then. A place is `stamp`, the instant in µs from which the job may begin, negated in a queue that takes the
+ * latest first; and `seq`, which orders equal stamps. `flags`: see `job-flags`.
+ *
+ * Dead rows must go soon, however few they are, and truncating a table would lock everybody out.
+ */
+const job = `
+CREATE TABLE @.job (
+  stamp bigint NOT NULL, seq bigint NOT NULL DEFAULT nextval('@.job_seq'), fence bigint NOT NULL DEFAULT 0,
+  created_ms bigint NOT NULL, updated_ms bigint NOT NULL, expires_ms bigint, remember_ms bigint NOT NULL DEFAULT 0,
+  qid int NOT NULL, weight int NOT NULL DEFAULT 0,
+  pool smallint NOT NULL DEFAULT 0, rank int NOT NULL DEFAULT 0, attempt smallint NOT NULL DEFAULT 1,
+  crashes smallint NOT NULL DEFAULT 0, flags smallint NOT NULL DEFAULT 0,
+  id text COLLATE "C" NOT NULL, task text NOT NULL, codec text, meta text, error text, payload text NOT NULL
+) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+  autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on, vacuum_truncate = off);
+CREATE UNIQUE INDEX job_id ON @.job (id, qid);
+CREATE INDEX job_line ON @.job (qid, pool, rank, stamp, seq);
+CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL;
+`
+
+/**
+ * `bunch`: the jobs of one claim, of which `n` still run. Its lease is that of all but those that have a row with a lease of
+ * their own in `beat`. They lie between the
+ * places `lo` and `hi`, in the ranks from `lo_rank` to `hi_rank`.
+ */
+const claims = `
+CREATE TABLE @.bunch (
+  fence bigint PRIMARY KEY, lease_ms bigint NOT NULL, lo bigint NOT NULL, hi bigint NOT NULL, qid int NOT NULL, n int NOT NULL,
+  lo_rank int NOT NULL, hi_rank int NOT NULL, pool smallint NOT NULL, alone boolean NOT NULL, worker text NOT NULL
+) WITH (fillfactor = 50);
+CREATE INDEX bunch_lease ON @.bunch (qid, lease_ms);
+CREATE TABLE @.beat (
+  qid int NOT NULL, id text COLLATE "C" NOT NULL, fence bigint NOT NULL, lease_ms bigint, started_ms bigint,
+  host text, boot text, pidns text, pid bigint, ticks bigint, progress text, PRIMARY KEY (id, qid)
+) WITH (fillfactor = 50);
+CREATE INDEX beat_lease ON @.beat (qid, lease_ms) WHERE lease_ms IS NOT NULL;
+CREATE TABLE @.checkpoint (
+  qid int NOT NULL, id text COLLATE "C" NOT NULL, weight int NOT NULL, payload text NOT NULL, codec text, PRIMARY KEY (id, qid)
+);
+`
+
+/** `ended`: dead jobs, kept results, and remembered ids, apart from the table that every call uses. */
+const ended = `
+CREATE TABLE @.ended (
+  qid int NOT NULL, state smallint NOT NULL, rank int NOT NULL, attempt smallint NOT NULL, crashes smallint NOT NULL,
+  seq bigint NOT NULL DEFAULT nextval('@.job_seq'), stamp bigint NOT NULL, created_ms bigint NOT NULL, finished_ms bigint NOT NULL,
+  until_ms bigint, remember_ms bigint NOT NULL,
+  id text COLLATE "C" NOT NULL, task text NOT NULL, worker text, codec text, meta text, error text, reason text, payload text,
+  result text, result_codec text,
+  started_ms bigint, host text, boot text, pidns text, pid bigint, ticks bigint, progress text, PRIMARY KEY (id, qid)
+);
+CREATE INDEX ended_state ON @.ended (qid, state, finished_ms, seq);
+CREATE INDEX ended_until ON @.ended (qid, until_ms) WHERE until_ms IS NOT NULL;
+`
+
+/**
+ * `floor`: a place of each queue and priority below which nothing is left to take. `tally`: what calls have changed in the
+ * counts of their queues, a row each; a fold adds the rows up. `call`: the enqueues of the last minute. `waiter`: who
+ * waits for which queue.
+ */
+const queues = `
+CREATE TABLE @.queue (
+  qid int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE, ord text NOT NULL,
+  paused boolean NOT NULL DEFAULT false, draining boolean NOT NULL DEFAULT false, unheard boolean NOT NULL DEFAULT false,
+  limits text NOT NULL DEFAULT '{}', max_pending bigint, crash_limit int NOT NULL DEFAULT 3, results_limit bigint,
+  dead_age_ms bigint, dead_count bigint, lost_at bigint,
+  run bigint NOT NULL, spares_until bigint NOT NULL DEFAULT 0,
+  lead_worker text, lead_wake_at bigint, suspect_lead_worker text, suspect_lead_wake_at bigint
+) WITH (fillfactor = 20);
+CREATE TABLE @.floor (qid int, rank int, stamp bigint NOT NULL, PRIMARY KEY (qid, rank)) WITH (fillfactor = 20);
+CREATE TABLE @.tally (
+  qid int NOT NULL, waiting bigint NOT NULL DEFAULT 0, retries bigint NOT NULL DEFAULT 0, dead bigint NOT NULL DEFAULT 0,
+  processed bigint NOT NULL DEFAULT 0, failed bigint NOT NULL DEFAULT 0, crashed bigint NOT NULL DEFAULT 0, expired bigint NOT NULL DEFAULT 0
+);
+CREATE INDEX tally_qid ON @.tally (qid);
+CREATE TABLE @.call (n bigint GENERATED ALWAYS AS IDENTITY, at_ms bigint NOT NULL, qid int NOT NULL, ids text NOT NULL, counts int[], answers text);
+CREATE INDEX call_at ON @.call (qid, at_ms);
+CREATE TABLE @.waiter (qid int NOT NULL, channel text NOT NULL, at_us bigint NOT NULL, PRIMARY KEY (qid, channel));
+`
+
+/** In this order they are made. */
+export const tables: string = `
+CREATE SEQUENCE @.job_seq CACHE 1;
+CREATE SEQUENCE @.fence_seq;
+CREATE TABLE @.meta (version int NOT NULL);
+${queues}${job}${claims}${ended}`
+
+/** The bits of `job.flags`. Nothing is looked up for a job that has none. */
+export const jobFlags = {
+  /** It fell due, or will, by itself. */
+  later: 1,
+  /** It has a row in `beat`. */
+  beat: 2,
+  /** It has a row in `checkpoint`. */
+  checkpoint: 4,
+  /** It is to be cancelled. */
+  cancelling: 8,
+} as const
+
+/** The values of `ended.state`; the first two are those of `rows/job-row`. */
+export const endedStates = { kept: 3, dead: 4, rememberedCompleted: 7, rememberedCancelled: 8 } as const

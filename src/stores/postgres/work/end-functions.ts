@@ -1,0 +1,185 @@
+/** Ends of claims in the database: what TypeScript has decided is carried out, if the job is still as it was seen. */
+
+import { sqlFunction } from '../schema/sql-function.js'
+
+/**
+ * Takes a queue and ids. Returns `[now, rows]`: for each job that is there, the row as `EndingRow` has it; for one that has
+ * ended and of which more than the id is kept, `{id}` alone.
+ */
+export const lookAtJobs = sqlFunction(
+  'look_1',
+  'p_q int, p_ids text[]',
+  'json',
+  `BEGIN
+  RETURN (SELECT json_build_array(@.us() / 1000, coalesce(json_agg(x), '[]')) FROM (
+    SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
+        'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', c.id IS NOT NULL) AS x
+      FROM @.job j LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid = p_q
+    UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state IN (3, 4)) r (x));
+END`,
+)
+
+/**
+ * Takes a queue, and a list of ends `{id, fence, to, …}` as `JobEnd` has them. `fence` 0: the job waits.
+ * `to`: `back` to its old place · `line`: ready behind all others · `later`: due after `delay` µs · `dead`, `kept`: it stays as
+ * ended · `known`: only its id stays, for `forMs` · `gone`.
+ *
+ * Returns `[now, done]`: for each end, whether the job was still as it was seen.
+ */
+export const endJobs = sqlFunction(
+  'ends_1',
+  'p_q int, p_ends json',
+  'json',
+  `DECLARE
+  t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; b @.beat; done boolean[] := '{}'; left_n int; held text;
+  waits int; way int;
+BEGIN
+  SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
+  FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
+      reason text, delay bigint, "forMs" bigint, state int, result text, codec text, count text,
+      started bigint, host text, pid bigint) LOOP
+    SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR UPDATE;
+    IF o.id IS NULL OR o.fence <> e.fence THEN done := done || false; CONTINUE; END IF;
+    held := NULL; b := NULL;
+    IF o.fence > 0 THEN
+      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, worker INTO left_n, held;
+      IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
+      IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q RETURNING * INTO b; END IF;
+    END IF;
+    waits := CASE WHEN e."to" IN ('back', 'line', 'later') THEN 1 ELSE 0 END - CASE WHEN o.fence = 0 THEN 1 ELSE 0 END;
+    IF e."to" IN ('back', 'line', 'later') THEN
+      UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error, pool = e.pool,
+        flags = CASE e."to" WHEN 'later' THEN (o.flags & 4) | 1 ELSE o.flags & 4 END,
+        stamp = CASE e."to" WHEN 'back' THEN o.stamp WHEN 'line' THEN t * way ELSE (t + e.delay) * way END,
+        seq = CASE e."to" WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE nextval('@.job_seq') END
+        WHERE id = o.id AND qid = p_q;
+      IF e."to" = 'back' THEN UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp; END IF;
+    ELSE
+      DELETE FROM @.job WHERE id = o.id AND qid = p_q;
+      -- The checkpoint of a dead job stays: it may be revived.
+      IF e."to" <> 'dead' AND o.flags & 4 > 0 THEN DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_q; END IF;
+      IF e."to" IN ('dead', 'kept') THEN
+        INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, worker,
+            codec, meta, error, reason, payload, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
+          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms,
+            ms + e."forMs", o.remember_ms, o.id, o.task, held, o.codec, o.meta, e.error, e.reason, o.payload, e.result, e.codec,
+            coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
+          ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, attempt = excluded.attempt, crashes = excluded.crashes,
+            finished_ms = ms, until_ms = excluded.until_ms, error = excluded.error, reason = excluded.reason, payload = excluded.payload,
+            result = excluded.result, result_codec = excluded.result_codec, worker = excluded.worker, started_ms = excluded.started_ms, host = excluded.host,
+            boot = excluded.boot, pidns = excluded.pidns, pid = excluded.pid, ticks = excluded.ticks, progress = excluded.progress;
+      ELSIF e."to" = 'known' THEN
+        INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, reason)
+          VALUES (p_q, e.state, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms, ms + e."forMs", e."forMs", o.id, o.task, e.reason)
+          ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, finished_ms = ms, until_ms = excluded.until_ms, reason = excluded.reason;
+      END IF;
+    END IF;
+    INSERT INTO @.tally (qid, waiting, retries, dead, processed, failed, crashed, expired) VALUES (p_q, waits,
+      CASE WHEN e."to" IN ('back', 'line', 'later') AND e.attempt > 1 THEN 1 ELSE 0 END - CASE WHEN o.fence = 0 AND o.attempt > 1 THEN 1 ELSE 0 END,
+      (e."to" = 'dead')::int, coalesce(e.count = 'processed', false)::int, coalesce(e.count = 'failed', false)::int,
+      coalesce(e.count = 'crashed', false)::int, coalesce(e.count = 'expired', false)::int);
+    done := done || true;
+  END LOOP;
+  RETURN json_build_array(ms, array_to_json(done));
+END`,
+)
+
+/**
+ * Removes what is kept of ended jobs beyond its time and number: at most `p_most` of each kind. Takes a queue; returns null.
+ */
+export const trimEnded = sqlFunction(
+  'trim_1',
+  'p_q int, p_most int',
+  'json',
+  `DECLARE ms bigint := @.us() / 1000; q @.queue; over bigint; k int; last_ms bigint;
+BEGIN
+  SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  DELETE FROM @.ended WHERE ctid = ANY (array(SELECT ctid FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state > 4 ORDER BY until_ms LIMIT p_most));
+  -- Of a dropped result the memory of its id may stay.
+  over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 3) - coalesce(q.results_limit, 9223372036854775807));
+  WITH old AS (
+    (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state = 3 ORDER BY until_ms LIMIT p_most)
+    UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms, seq LIMIT greatest(over, 0))),
+  known AS (UPDATE @.ended SET state = 7, until_ms = finished_ms + remember_ms, result = NULL, payload = NULL, meta = NULL
+    WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms > ms)
+  DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms <= ms;
+  over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 4) - coalesce(q.dead_count, 9223372036854775807));
+  WITH old AS (
+    (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND state = 4 AND finished_ms <= ms - q.dead_age_ms ORDER BY qid, state, finished_ms LIMIT p_most)
+    UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq LIMIT greatest(over, 0))),
+  gone AS (DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) RETURNING id, qid, finished_ms),
+  notes AS (DELETE FROM @.checkpoint c USING gone g WHERE c.id = g.id AND c.qid = g.qid)
+  SELECT count(*), max(finished_ms) INTO k, last_ms FROM gone;
+  IF k > 0 THEN
+    INSERT INTO @.tally (qid, dead) VALUES (p_q, -k);
+    UPDATE @.queue SET lost_at = greatest(lost_at, last_ms) WHERE qid = p_q;
+  END IF;
+  RETURN NULL;
+END`,
+)
+
+/**
+ * Takes a queue and a number. Returns `{now, run, ownRun, spares, rows}`: the run of the server and the one that the queue knows,
+ * until when its leases are spared, and the running jobs whose leases have ended, at most so many, as `CrashedRow` has them.
+ */
+export const crashedJobs = sqlFunction(
+  'crashed_1',
+  'p_q int, p_most int',
+  'json',
+  `DECLARE ms bigint := @.us() / 1000;
+BEGIN
+  RETURN (SELECT json_build_object('now', ms, 'run', @.run(), 'ownRun', run, 'spares', spares_until, 'rows', (
+    SELECT coalesce(json_agg(x), '[]') FROM (
+      SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'flags', j.flags,
+        'error', j.error, 'remember', j.remember_ms, 'worker', b.worker, 'alone', b.alone) AS x
+      FROM (SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
+        UNION ALL SELECT b.fence, b.lease_ms, j.id FROM @.bunch b JOIN @.job j ON j.fence = b.fence AND j.qid = p_q
+            AND j.pool = b.pool AND j.rank BETWEEN b.lo_rank AND b.hi_rank AND j.stamp BETWEEN b.lo AND b.hi
+          WHERE b.qid = p_q AND b.lease_ms <= ms
+            AND NOT EXISTS (SELECT FROM @.beat o WHERE o.id = j.id AND o.qid = p_q AND o.lease_ms IS NOT NULL)) l
+      JOIN @.job j ON j.id = l.id AND j.qid = p_q AND j.fence = l.fence JOIN @.bunch b ON b.fence = l.fence
+      ORDER BY l.lease_ms, j.seq LIMIT p_most) r (x)))
+    FROM @.queue WHERE qid = p_q);
+END`,
+)
+
+/**
+ * Takes a queue. Bunches whose jobs all have leases of their own end with these: their own lease ends no more. Returns null.
+ */
+export const retireBunches = sqlFunction(
+  'retire_1',
+  'p_q int',
+  'json',
+  `BEGIN
+  UPDATE @.bunch b SET lease_ms = 9223372036854775807 WHERE qid = p_q AND lease_ms <= @.us() / 1000
+    AND n <= (SELECT count(*) FROM @.beat o WHERE o.qid = p_q AND o.fence = b.fence AND o.lease_ms IS NOT NULL);
+  RETURN NULL;
+END`,
+)
+
+/** Takes a queue, the present run of the server, and until when leases are spared, in ms. Returns null. */
+export const spareLeases = sqlFunction(
+  'spare_1',
+  'p_q int, p_run bigint, p_until bigint',
+  'json',
+  `BEGIN
+  UPDATE @.queue SET run = p_run, spares_until = p_until WHERE qid = p_q AND run <> p_run;
+  RETURN NULL;
+END`,
+)
+
+/** Takes a queue and a number. Returns the waiting jobs whose time to begin is over, at most so many, as `EndingRow` has them. */
+export const expiredJobs = sqlFunction(
+  'expired_1',
+  'p_q int, p_most int',
+  'json',
+  `BEGIN
+  RETURN (SELECT coalesce(json_agg(x), '[]') FROM (
+    SELECT json_build_object('id', j.id, 'task', j.task, 'fence', 0, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
+      'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0) AS x
+    FROM @.job j WHERE qid = p_q AND expires_ms <= @.us() / 1000 AND fence = 0 ORDER BY expires_ms, seq LIMIT p_most) r (x));
+END`,
+)
+
+export const endFunctions = [lookAtJobs, endJobs, trimEnded, crashedJobs, retireBunches, spareLeases, expiredJobs]

@@ -1,0 +1,157 @@
+/** Enqueueing in the database: an enqueue only inserts, and nobody waits for it except an enqueue of the same id. */
+
+import { sqlFunction } from '../schema/sql-function.js'
+
+/** The columns of new jobs, an element for each; an array that is null stands for a default in each of them. */
+const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_ranks int[],
+  p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[]`
+
+/**
+ * Takes the queue, the columns of the new jobs (delays and due instants in µs, the others in ms), whether all ids are new,
+ * and the call ids with the number of jobs of each.
+ *
+ * Returns `{t, done, added, lead, wake}`: the instant in ms; how it went; the ids that were inserted, null for all of them; the
+ * lead. `done` is `'ok'`, `'draining'`, `'full'`, or `'apart'`: the queue is bounded, so send each call by itself.
+ */
+export const enqueueJobs = sqlFunction(
+  'enqueue_1',
+  `p_q int, ${newJobs}, p_new boolean, p_calls text[], p_counts int[]`,
+  'json',
+  `DECLARE
+  t bigint := @.us(); q @.queue; wanted int := cardinality(p_ids); room bigint; inserted text[]; way int;
+BEGIN
+  SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  IF q.draining THEN
+    INSERT INTO @.call (at_ms, qid, ids, counts, answers)
+      VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('r', wanted));
+    RETURN json_build_object('t', t / 1000, 'done', 'draining');
+  END IF;
+  IF q.max_pending IS NOT NULL THEN
+    IF cardinality(p_calls) > 1 THEN RETURN json_build_object('t', t / 1000, 'done', 'apart'); END IF;
+    -- Lock, and count in the next statement: a snapshot is older than the lock that its statement waits for.
+    PERFORM pg_advisory_xact_lock(@lock + 1, p_q);
+    SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
+    SELECT count(DISTINCT u.id) INTO wanted FROM unnest(p_ids) u (id)
+      WHERE NOT EXISTS (SELECT FROM @.job j WHERE j.id = u.id AND j.qid = p_q)
+        AND NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q);
+    IF wanted > 0 AND wanted > room THEN
+      INSERT INTO @.call (at_ms, qid, ids, counts, answers)
+        VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('f', cardinality(p_ids)));
+      RETURN json_build_object('t', t / 1000, 'done', 'full');
+    END IF;
+    wanted := cardinality(p_ids);
+  END IF;
+  way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
+  WITH made AS (
+    INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload)
+    SELECT nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(rank, 0),
+      CASE WHEN due > t THEN 1 ELSE 0 END, t / 1000, t / 1000, t / 1000 + expires, coalesce(remember, 0), coalesce(weight, 0),
+      id, task, codec, meta, payload
+    FROM (SELECT u.*, coalesce(u.run, t + coalesce(u.delay, 0)) AS due
+      FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights)
+        WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, o)
+      WHERE p_new OR NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q)
+      ORDER BY o) u
+    ON CONFLICT (id, qid) DO NOTHING RETURNING id)
+  SELECT array_agg(id) INTO inserted FROM made;
+  IF cardinality(inserted) > 0 THEN INSERT INTO @.tally (qid, waiting) VALUES (p_q, cardinality(inserted)); END IF;
+  IF cardinality(inserted) = wanted THEN
+    INSERT INTO @.call (at_ms, qid, ids, counts) VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts);
+    inserted := NULL;
+  ELSE
+    -- A call that is sent again now finds which of its jobs were added, and decides about the others.
+    inserted := coalesce(inserted, '{}');
+    INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts,
+      string_agg(CASE WHEN id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o) FROM unnest(p_ids) WITH ORDINALITY x (id, o);
+  END IF;
+  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'lead', q.lead_worker, 'wake', q.lead_wake_at);
+END`,
+)
+
+/**
+ * Takes the queue and ids. Returns for each that is taken `[id, state, fence, flags, expires, finished, remember]` in ms, with
+ * the states of `rows/job-row` and `endedStates`, and last the instant.
+ */
+export const takenIds = sqlFunction(
+  'taken_1',
+  'p_q int, p_ids text[]',
+  'json',
+  `BEGIN
+  RETURN (SELECT json_build_array(@.us() / 1000, (SELECT dead_age_ms FROM @.queue WHERE qid = p_q), coalesce(json_agg(x), '[]')) FROM (
+    SELECT json_build_array(id, CASE WHEN fence = 0 THEN 1 ELSE 2 END, fence, flags, expires_ms, NULL, remember_ms, created_ms) AS x
+      FROM @.job WHERE id = ANY (p_ids) AND qid = p_q
+    UNION ALL
+    SELECT json_build_array(id, state, 0, 0, until_ms, finished_ms, remember_ms, created_ms)
+      FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q) r (x));
+END`,
+)
+
+/**
+ * Puts one new job in the place of what has its id: `p_state` as `taken_1` told. Takes the columns of the job as
+ * `enqueue_1` does.
+ *
+ * Returns `[t, outcome]`: `'ok'`, `'full'`, or `'stale'`, which changed nothing as something else has the id by now.
+ */
+export const replaceJob = sqlFunction(
+  'replace_1',
+  `p_q int, ${newJobs}, p_state int`,
+  'json',
+  `DECLARE
+  t bigint := @.us(); q @.queue; o @.job; way int; due bigint; room bigint;
+BEGIN
+  SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  IF q.draining THEN RETURN json_build_array(t / 1000, 'draining'); END IF;
+  way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
+  due := coalesce(p_runs[1], t + coalesce(p_delays[1], 0));
+  IF p_state = 1 THEN
+    DELETE FROM @.job WHERE id = p_ids[1] AND qid = p_q AND fence = 0 RETURNING * INTO o;
+    IF o.id IS NULL THEN RETURN json_build_array(t / 1000, 'stale'); END IF;
+    DELETE FROM @.checkpoint WHERE id = p_ids[1] AND qid = p_q;
+    INSERT INTO @.tally (qid, waiting, retries) VALUES (p_q, -1, -(o.attempt > 1)::int);
+  ELSE
+    IF q.max_pending IS NOT NULL THEN
+      PERFORM pg_advisory_xact_lock(@lock + 1, p_q);
+      SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
+      IF room < 1 THEN RETURN json_build_array(t / 1000, 'full'); END IF;
+    END IF;
+    DELETE FROM @.ended WHERE id = p_ids[1] AND qid = p_q AND state = p_state;
+    IF NOT FOUND THEN RETURN json_build_array(t / 1000, 'stale'); END IF;
+    DELETE FROM @.checkpoint WHERE id = p_ids[1] AND qid = p_q;
+    IF p_state = 4 THEN INSERT INTO @.tally (qid, dead) VALUES (p_q, -1); END IF;
+  END IF;
+  INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload)
+  VALUES (nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(p_ranks[1], 0),
+    CASE WHEN due > t THEN 1 ELSE 0 END, coalesce(o.created_ms, t / 1000), t / 1000, t / 1000 + p_expires[1], coalesce(p_remember[1], 0),
+    coalesce(p_weights[1], 0), p_ids[1], p_tasks[1], p_codecs[1], p_metas[1], p_payloads[1]);
+  INSERT INTO @.tally (qid, waiting) VALUES (p_q, 1);
+  RETURN json_build_array(t / 1000, 'ok');
+END`,
+)
+
+/** Takes a queue, a call id, and the first letters of its answers in the order of its jobs. Returns null. */
+export const rememberCall = sqlFunction(
+  'remember_1',
+  'p_q int, p_call text, p_answers text',
+  'json',
+  `BEGIN
+  INSERT INTO @.call (at_ms, qid, ids, answers) VALUES (@.us() / 1000, p_q, p_call, p_answers);
+  RETURN NULL;
+END`,
+)
+
+/**
+ * Takes a queue, a call id, and how long calls are remembered, in ms, and how many of them. Returns null for an unknown call, otherwise
+ * `[ids, counts, answers]` of the latest row that names it; answers that are null mean: all were added.
+ */
+export const recallCall = sqlFunction(
+  'recall_1',
+  'p_q int, p_call text, p_for bigint, p_most int',
+  'json',
+  `BEGIN
+  RETURN (SELECT json_build_array(string_to_array(ids, E'\\x1f'), counts, answers) FROM @.call c
+    WHERE (SELECT coalesce(sum(coalesce(cardinality(l.counts), 1)), 0) FROM @.call l WHERE l.qid = p_q AND l.n > c.n) < p_most AND qid = p_q AND at_ms > @.us() / 1000 - p_for AND position(E'\\x1f' || p_call || E'\\x1f' IN E'\\x1f' || ids || E'\\x1f') > 0
+    ORDER BY n DESC LIMIT 1);
+END`,
+)
+
+export const enqueueFunctions = [enqueueJobs, takenIds, replaceJob, rememberCall, recallCall]

@@ -1,0 +1,118 @@
+/** What is to become of a job in a Postgres store: the decision of the rules, as the database carries it out. Pure. */
+
+import type { SettleItem } from '../../contract/settle.js'
+import { hasBegun, type JobRow, ready, running } from '../../rows/job-row.js'
+import { rememberedForMs } from '../../rules/bounds.js'
+import { afterSettle } from '../../rules/claim-end.js'
+import { endedStates, jobFlags } from '../schema/postgres-tables.js'
+import { payloadText, storedText } from './stored-payload.js'
+
+/** A job that runs or waits, as the database tells of it. */
+export interface EndingRow {
+  readonly id: string
+  readonly task: string
+  /** 0: it waits. */
+  readonly fence: number
+  readonly attempt: number
+  readonly crashes: number
+  /** 1: a suspect. */
+  readonly pool: number
+  /** See `jobFlags`. */
+  readonly flags: number
+  readonly error: string | null
+  /** How long its id is remembered after its end, in ms. */
+  readonly remember: number
+  /** Whether it has a checkpoint. */
+  readonly noted: boolean
+}
+
+/** See `ends_1`. Times are in ms, but `delay` is in µs. */
+export interface JobEnd {
+  readonly id: string
+  readonly fence: number
+  readonly to: 'back' | 'line' | 'later' | 'dead' | 'kept' | 'known' | 'gone'
+  readonly attempt: number
+  readonly crashes: number
+  readonly error: string | null
+  readonly reason?: string | null
+  readonly pool?: number
+  readonly delay?: number
+  readonly forMs?: number
+  readonly state?: number
+  readonly result?: string
+  readonly codec?: string
+  /** Of a run that ended: ms since it began, and where it ran. What a beat has reported stays. */
+  readonly started?: number
+  readonly host?: string
+  readonly pid?: number
+  /** The counter that goes up. */
+  readonly count?: 'processed' | 'failed' | 'crashed' | 'expired'
+}
+
+/** The end of a claim that is settled so. */
+export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
+  const { id, fence, crashes, pool } = row
+  const cancelRequested = (row.flags & jobFlags.cancelling) !== 0
+  const job = { attempt: row.attempt, error: row.error, reason: null, cancelRequested }
+  const { becomes, attempt, error, reason } = afterSettle<string | null>(item, job, false, (text) =>
+    text === undefined ? null : storedText(text),
+  )
+  const counted = item.kind === 'complete' ? 'processed' : item.kind === 'retry' ? 'failed' : undefined
+  const end = { id, fence, attempt, crashes, error, ...(counted === undefined ? {} : ({ count: counted } as const)) }
+  switch (becomes) {
+    case 'completed':
+    case 'cancelled':
+      return { ...end, ...endedBy({ ...row, attempt, error }, becomes, reason) }
+    case 'kept':
+      return { ...end, ...ranSo(item), to: 'kept', error: null, ...keptResult(item) }
+    case 'dead':
+      return { ...end, ...ranSo(item), to: 'dead', reason }
+    case 'exhausted':
+      return { ...end, ...ranSo(item), to: 'dead', reason: storedOrNull('reason' in item ? item.reason : undefined) }
+    case 'delayed': {
+      const delayMs = 'delayMs' in item ? item.delayMs : 0
+      if (delayMs === 0) return { ...end, to: 'line', pool: 0 }
+      return { ...end, to: 'later', pool: 0, delay: Math.round(delayMs * 1_000) }
+    }
+    case 'returned':
+      return { ...end, to: 'back', pool }
+    case 'waiting':
+      throw new Error('a store without steps is sent no job that waits for a signal')
+  }
+}
+
+/** The job ends, and its id is remembered for as long as the rules say. */
+export function endedBy(row: EndingRow, as: 'completed' | 'cancelled', reason: string | null): JobEnd {
+  const { id, fence, attempt, crashes, error, pool, noted, remember } = row
+  const state = fence > 0 ? running : ready
+  const begun = { state, attempt, crashes, suspect: pool === 1 ? 1 : 0, error } as JobRow
+  const forMs = rememberedForMs(as, remember, as === 'cancelled' && hasBegun(begun, noted))
+  const end = { id, fence, attempt, crashes, error, reason }
+  if (forMs <= 0) return { ...end, to: 'gone' }
+  const known = as === 'completed' ? endedStates.rememberedCompleted : endedStates.rememberedCancelled
+  return { ...end, to: 'known', state: known, forMs: Math.ceil(forMs) }
+}
+
+function ranSo(item: SettleItem): Pick<JobEnd, 'started' | 'host' | 'pid'> {
+  const run = 'run' in item ? item.run : undefined
+  if (run === undefined) return {}
+  const { startedMs, host, pid } = run
+  return {
+    started: Math.floor(startedMs),
+    ...(host === undefined ? {} : { host }),
+    ...(pid === undefined ? {} : { pid }),
+  }
+}
+
+function keptResult(item: SettleItem): Pick<JobEnd, 'result' | 'codec' | 'forMs'> {
+  const { payload, codec, keepMs } = (item.kind === 'complete' && item.result) || {}
+  return {
+    ...(payload === undefined ? {} : { result: payloadText(payload) }),
+    ...(codec === undefined ? {} : { codec }),
+    ...(keepMs === undefined ? {} : { forMs: Math.ceil(keepMs) }),
+  }
+}
+
+function storedOrNull(text: string | undefined): string | null {
+  return text === undefined ? null : storedText(text)
+}

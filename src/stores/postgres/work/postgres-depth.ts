@@ -1,0 +1,81 @@
+/** The depth of queues of a Postgres store: counts are a log of changes, which is added up. */
+
+import type { QueueDepth } from '../../contract/queue-depth.js'
+import type { PostgresConnection } from '../client/postgres-connection.js'
+import { sqlFunction } from '../schema/sql-function.js'
+import type { NumberedQueue } from './postgres-settings.js'
+
+/**
+ * Takes queues. Returns `{now, rows}`, a row for each queue as `DepthRow` has it. Jobs that are not due yet are counted in
+ * their index: a store with many of them answers later.
+ */
+const countJobs = sqlFunction(
+  'depth_1',
+  'p_qids int[]',
+  'json',
+  `DECLARE t bigint := @.us(); rows json[] := '{}'; q @.queue; c record; r bigint; s bigint; oldest bigint; later bigint; n bigint;
+BEGIN
+  FOR i IN 1 .. cardinality(p_qids) LOOP
+    SELECT * INTO q FROM @.queue WHERE qid = p_qids[i];
+    SELECT coalesce(sum(waiting), 0) AS waiting, coalesce(sum(retries), 0) AS retries, coalesce(sum(dead), 0) AS dead,
+      coalesce(sum(processed), 0) AS processed, coalesce(sum(failed), 0) AS failed, coalesce(sum(crashed), 0) AS crashed,
+      coalesce(sum(expired), 0) AS expired INTO c FROM @.tally WHERE qid = q.qid;
+    r := -2147483649; oldest := NULL; later := 0;
+    LOOP
+      SELECT rank INTO r FROM @.job WHERE qid = q.qid AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+      EXIT WHEN r IS NULL;
+      IF q.ord = 'lifo' THEN
+        SELECT -stamp INTO s FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND fence = 0
+          ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT 1;
+        SELECT count(*) INTO n FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp < -t AND fence = 0;
+      ELSE
+        SELECT stamp INTO s FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND fence = 0 ORDER BY qid, pool, rank, stamp LIMIT 1;
+        SELECT count(*) INTO n FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp > t AND fence = 0;
+      END IF;
+      oldest := least(oldest, s); later := later + n;
+    END LOOP;
+    oldest := least(oldest, (SELECT min(abs(stamp)) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0));
+    rows := rows || json_build_object('waiting', c.waiting, 'later', later, 'retries', c.retries, 'dead', c.dead,
+      'processed', c.processed, 'failed', c.failed, 'crashed', c.crashed, 'expired', c.expired,
+      'suspects', (SELECT count(*) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0),
+      'running', (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = q.qid),
+      'oldest', oldest / 1000, 'lostAt', q.lost_at, 'paused', q.paused, 'draining', q.draining);
+  END LOOP;
+  RETURN json_build_object('now', t / 1000, 'rows', array_to_json(rows));
+END`,
+)
+
+export const depthFunctions = [countJobs]
+
+interface DepthRow extends Pick<QueueDepth, 'retries' | 'dead' | 'processed' | 'failed' | 'crashed' | 'expired'> {
+  /** The jobs that wait, due or not. */
+  readonly waiting: number
+  /** Those of them that are not due yet. */
+  readonly later: number
+  readonly suspects: number
+  readonly running: number
+  readonly oldest: number | null
+  readonly lostAt: number | null
+  readonly paused: boolean
+  readonly draining: boolean
+}
+
+export async function depthsOf(
+  connection: PostgresConnection,
+  queues: readonly NumberedQueue[],
+): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
+  const answer = await connection.call(countJobs, [queues.map(({ qid }) => qid)])
+  const { now, rows } = answer as { now: number; rows: DepthRow[] }
+  return { now, depths: rows.map((row, i) => depthOf(queues[i]!.name, row, now)) }
+}
+
+function depthOf(queue: string, { waiting, later, oldest, lostAt, ...row }: DepthRow, now: number): QueueDepth {
+  const { suspects, running, dead, retries, processed, failed, crashed, expired, paused, draining } = row
+  return {
+    ...{ queue, ready: waiting - later, payloads: waiting, suspects, scheduled: later, waiting: 0, running, dead },
+    ...{ fresh: waiting - retries, retries, lagMs: oldest === null ? 0 : Math.max(0, now - oldest) },
+    ...{ processed, failed, crashed, expired },
+    ...(lostAt === null ? {} : { lostAt }),
+    ...{ paused, draining },
+  }
+}

@@ -1,0 +1,147 @@
+/** What a claim finds to keep in order before it takes: leases that ended unsettled, and jobs that nobody began in time. */
+
+import type { Buried, Crash, Expired } from '../../contract/claim.js'
+import { rememberedForMs, upkeepLimit } from '../../rules/bounds.js'
+import { afterCrash } from '../../rules/claim-end.js'
+import { expiredReason } from '../../rules/sequence.js'
+import type { PostgresConnection } from '../client/postgres-connection.js'
+import { endedStates, jobFlags } from '../schema/postgres-tables.js'
+import { sqlFunction } from '../schema/sql-function.js'
+import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases } from './end-functions.js'
+import { type EndingRow, endedBy, type JobEnd } from './job-end.js'
+import type { NumberedQueue } from './postgres-settings.js'
+
+/** Takes nothing. Returns the run of the server. */
+const serverRun = sqlFunction('server_run_1', '', 'json', 'BEGIN RETURN to_json(@.run()); END')
+
+/**
+ * The server was started anew: it may have forgotten numbers that claims were given and did not wait for. Takes nothing.
+ * Returns the run of the server.
+ */
+const renewFences = sqlFunction(
+  'renew_fences_1',
+  '',
+  'json',
+  `BEGIN
+  PERFORM pg_advisory_xact_lock(@lock, 2);
+  PERFORM setval('@.fence_seq', greatest(nextval('@.fence_seq'), @.us()));
+  RETURN to_json(@.run());
+END`,
+)
+
+export const recoveryFunctions = [serverRun, renewFences]
+
+interface CrashedRow extends EndingRow {
+  readonly worker: string
+  readonly alone: boolean
+}
+
+interface CrashedAnswer {
+  readonly now: number
+  readonly run: number
+  /** The run that the queue knows of, and until when its leases are spared. */
+  readonly ownRun: number
+  readonly spares: number
+  readonly rows: CrashedRow[]
+}
+
+/** What upkeep has done, for the answer to the claim. */
+interface RecoveryReport {
+  readonly crashed: Crash[]
+  readonly buried: Buried[]
+  readonly expired: Expired[]
+}
+
+export class PostgresRecovery {
+  readonly #connection: PostgresConnection
+  #run: Promise<number> | undefined
+
+  constructor(connection: PostgresConnection) {
+    this.#connection = connection
+  }
+
+  /** The run of the server that this process knows. */
+  run(): Promise<number> {
+    if (this.#run === undefined) {
+      const asked = this.#connection.call(serverRun, []) as Promise<number>
+      this.#run = asked
+      asked.catch(() => {
+        this.#run = undefined
+      })
+    }
+    return this.#run
+  }
+
+  /** The server has another run. */
+  async noteRun(run: number): Promise<void> {
+    await this.#connection.call(renewFences, [])
+    this.#run = Promise.resolve(run)
+  }
+
+  /** Ends a bounded number of what has ended by time. `leaseMs`: the lease that the claim asks for in this queue. */
+  async recover(queue: NumberedQueue, leaseMs: number, told: RecoveryReport): Promise<void> {
+    await this.#crash(queue, leaseMs, told)
+    await this.#expire(queue, told)
+  }
+
+  async #crash(queue: NumberedQueue, leaseMs: number, told: RecoveryReport): Promise<void> {
+    const found = (await this.#connection.call(crashedJobs, [queue.qid, upkeepLimit])) as CrashedAnswer
+    const { now, run, ownRun, rows } = found
+    if (rows.length === 0) {
+      await this.#connection.call(retireBunches, [queue.qid])
+      return
+    }
+    let { spares } = found
+    if (run !== ownRun) {
+      // Lease holders could not renew while the server was away: they have one lease from its start on.
+      spares = run + leaseMs
+      await this.#connection.call(spareLeases, [queue.qid, run, Math.round(spares)])
+    }
+    if (spares > now) return
+    const ends = rows.map((row) => ({ row, ...afterCrash(crashedClaim(row), queue.maxCrashes) }))
+    const done = await this.end(
+      queue,
+      ends.map(({ row, crashes, becomes }) => crashEnd(row, crashes, becomes)),
+    )
+    for (const [i, { row, crashes, becomes }] of ends.entries()) {
+      if (!done[i]) continue
+      const { id, task, worker, alone, fence } = row
+      told.crashed.push({ queue: queue.name, id, task, worker, charged: alone, crashes })
+      if (becomes === 'dead') told.buried.push({ queue: queue.name, id, task, reason: 'crashed', fence })
+    }
+  }
+
+  async #expire(queue: NumberedQueue, told: RecoveryReport): Promise<void> {
+    const rows = (await this.#connection.call(expiredJobs, [queue.qid, upkeepLimit])) as EndingRow[]
+    if (rows.length === 0) return
+    const done = await this.end(
+      queue,
+      rows.map((row) => ({ ...endedBy(row, 'cancelled', expiredReason), count: 'expired' })),
+    )
+    for (const [i, { id, task }] of rows.entries()) if (done[i]) told.expired.push({ queue: queue.name, id, task })
+  }
+
+  /** Carries ends out; false for a job that is no longer as it was seen. */
+  async end(queue: NumberedQueue, ends: readonly JobEnd[]): Promise<boolean[]> {
+    if (ends.length === 0) return []
+    const [, done] = (await this.#connection.call(endJobs, [queue.qid, JSON.stringify(ends)])) as [number, boolean[]]
+    return done
+  }
+}
+
+function crashedClaim({ alone, flags, crashes }: CrashedRow) {
+  return { alone, cancelRequested: (flags & jobFlags.cancelling) !== 0, crashes }
+}
+
+function crashEnd(row: CrashedRow, crashes: number, becomes: ReturnType<typeof afterCrash>['becomes']): JobEnd {
+  const { id, fence, attempt, error } = row
+  const kept = { id, fence, attempt, crashes, error, count: 'crashed' as const }
+  if (becomes === 'suspect') return { ...kept, to: 'back', pool: 1 }
+  if (becomes === 'dead') return { ...kept, to: 'dead', reason: 'crashed' }
+  return {
+    ...kept,
+    to: 'known',
+    state: endedStates.rememberedCancelled,
+    forMs: rememberedForMs('cancelled', row.remember, true),
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Rings: who waits has a row, and a ring wakes one of those who have. Where nobody waits nothing is sent. A ring takes one
+ * lock of the whole server, so it has a transaction of its own, after the commit that it tells of.
+ */
+
+import { sqlFunction } from '../schema/sql-function.js'
+
+/**
+ * Rings one waiter of the queue, unless it is paused. `p_later`: for a job that is not due yet; if nobody waits, the next
+ * waiter is told. Returns null.
+ */
+export const ringQueue = sqlFunction(
+  'ring_1',
+  'p_q int, p_later boolean',
+  'json',
+  `DECLARE c text;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  IF (SELECT paused FROM @.queue WHERE qid = p_q) THEN RETURN NULL; END IF;
+  DELETE FROM @.waiter WHERE ctid = ANY (array(SELECT ctid FROM @.waiter WHERE qid = p_q ORDER BY at_us LIMIT 1 FOR UPDATE SKIP LOCKED))
+    RETURNING channel INTO c;
+  IF c IS NOT NULL THEN
+    PERFORM pg_notify(c, p_q::text);
+  ELSIF p_later THEN
+    UPDATE @.queue SET unheard = true WHERE qid = p_q AND NOT unheard;
+  END IF;
+  RETURN NULL;
+END`,
+)
+
+/** Takes queues and a channel: who listens there waits for them. Returns null. */
+export const beginWait = sqlFunction(
+  'wait_1',
+  'p_qids int[], p_channel text',
+  'json',
+  `BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  INSERT INTO @.waiter SELECT qid, p_channel, @.us() FROM unnest(p_qids) AS x (qid) ORDER BY qid ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END`,
+)
+
+/** Takes queues and a channel, which waits for them no more. Returns those for which it had been rung already. */
+export const endWait = sqlFunction(
+  'wait_over_1',
+  'p_qids int[], p_channel text',
+  'json',
+  `DECLARE waited int[];
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  WITH d AS (DELETE FROM @.waiter WHERE qid = ANY (p_qids) AND channel = p_channel RETURNING qid) SELECT array_agg(qid) INTO waited FROM d;
+  RETURN (SELECT coalesce(json_agg(qid), '[]') FROM unnest(p_qids) AS x (qid) WHERE NOT qid = ANY (coalesce(waited, '{}')));
+END`,
+)
+
+/**
+ * Looks for what a waiter would be woken for. Takes queues, and whether the caller has just begun to wait: it then takes the
+ * rings that nobody heard. Returns `{now, queues}`, for each queue as `WaitLook` has it.
+ */
+export const lookForWork = sqlFunction(
+  'peek_1',
+  'p_qids int[], p_first boolean',
+  'json',
+  `DECLARE t bigint := @.us(); looks json[] := '{}'; q @.queue; r bigint; f bigint; ready boolean; due boolean; unheard boolean; x record;
+BEGIN
+  FOR i IN 1 .. cardinality(p_qids) LOOP
+    SELECT * INTO q FROM @.queue WHERE qid = p_qids[i];
+    unheard := false;
+    IF p_first AND q.unheard THEN
+      UPDATE @.queue SET unheard = false WHERE qid = q.qid AND queue.unheard;
+      unheard := FOUND;
+    END IF;
+    r := -2147483649; ready := false; due := false;
+    LOOP
+      SELECT rank INTO r FROM @.job WHERE qid = q.qid AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+      EXIT WHEN r IS NULL OR ready;
+      f := CASE q.ord WHEN 'lifo' THEN -t ELSE coalesce((SELECT stamp FROM @.floor WHERE qid = q.qid AND rank = r), -9223372036854775807) END;
+      -- Whether the first of them fell due by themselves; beyond those nobody looks for one that did not.
+      SELECT coalesce(bool_or(flags & 1 = 0), false) AS ready, count(*) > 0 AS has INTO x FROM (SELECT flags FROM @.job
+        WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp >= f AND stamp <= CASE q.ord WHEN 'lifo' THEN 9223372036854775807 ELSE t END
+          AND fence = 0 ORDER BY qid, pool, rank, stamp, seq LIMIT 100) y;
+      ready := ready OR x.ready; due := due OR x.has;
+    END LOOP;
+    looks := looks || json_build_object('ready', ready, 'due', due, 'unheard', unheard, 'paused', q.paused, 'spares', q.spares_until,
+      'lease', least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid)),
+      'place', CASE WHEN unheard THEN @.next_place_1(q.qid, q.ord, t) END, 'lead', q.lead_worker, 'wake', q.lead_wake_at);
+  END LOOP;
+  RETURN json_build_object('now', t / 1000, 'queues', array_to_json(looks));
+END`,
+)
+
+export const ringFunctions = [ringQueue, beginWait, endWait, lookForWork]

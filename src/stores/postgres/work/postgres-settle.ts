@@ -1,0 +1,115 @@
+/** Settling claims in a Postgres store. Jobs that complete together are removed by one statement. */
+
+import type { SettleAnswer, SettleItem } from '../../contract/settle.js'
+import { trimLimit } from '../../rules/bounds.js'
+import { isLed } from '../../rules/wake-lead.js'
+import type { PostgresConnection } from '../client/postgres-connection.js'
+import { lookAtJobs, trimEnded } from './end-functions.js'
+import { type EndingRow, type JobEnd, settledBy } from './job-end.js'
+import { placesBy } from './places-by.js'
+import type { PostgresRecovery } from './postgres-recovery.js'
+import { lookForWork, ringQueue } from './postgres-ring.js'
+import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
+import { completeJobs } from './step-function.js'
+
+interface LookedAt extends Partial<EndingRow> {
+  readonly id: string
+}
+
+export class PostgresSettle {
+  readonly #connection: PostgresConnection
+  readonly #queues: PostgresQueues
+  readonly #recovery: PostgresRecovery
+
+  constructor(connection: PostgresConnection, queues: PostgresQueues, recovery: PostgresRecovery) {
+    this.#connection = connection
+    this.#queues = queues
+    this.#recovery = recovery
+  }
+
+  /** See `Store.settle`. */
+  async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    const queues = await this.#queues.named(items.map(({ queue }) => queue))
+    const answers = new Array<SettleAnswer>(items.length).fill('ok')
+    const isBare = items.map(leavesNothing)
+    const groups = placesBy(items, ({ fence }, i) => `${queues[i]!.qid} ${isBare[i] ? fence : ''}`)
+    await Promise.all(
+      groups.map(async (places) => {
+        const queue = queues[places[0]!]!
+        const left = isBare[places[0]!] ? await this.#complete(queue, items, places) : places
+        await this.#endEach(queue, items, left, answers)
+      }),
+    )
+    return answers
+  }
+
+  /** Completes jobs of one claim. Returns the places of those of which something else has to be known. */
+  async #complete({ qid }: NumberedQueue, items: readonly SettleItem[], places: readonly number[]): Promise<number[]> {
+    const ids = places.map((i) => items[i]!.id)
+    const missing = await this.#connection.call(completeJobs, [qid, items[places[0]!]!.fence, ids])
+    if (missing === null) return []
+    const left = new Set(missing as string[])
+    return places.filter((i, n) => left.has(items[i]!.id) || ids.indexOf(items[i]!.id) < n)
+  }
+
+  /** Looks at jobs, decides what becomes of them, and carries that out; begins anew with those that have changed meanwhile. */
+  async #endEach(
+    queue: NumberedQueue,
+    items: readonly SettleItem[],
+    places: readonly number[],
+    answers: SettleAnswer[],
+  ): Promise<void> {
+    let left = places
+    while (left.length > 0) {
+      const looked = await this.#connection.call(lookAtJobs, [queue.qid, left.map((i) => items[i]!.id)])
+      const [now, found] = looked as [number, LookedAt[]]
+      const rows = new Map(found.map((row) => [row.id, row]))
+      const decided = new Map<number, JobEnd>()
+      const taken = new Set<string>()
+      for (const i of left) {
+        const row = rows.get(items[i]!.id)
+        answers[i] = row === undefined ? 'gone' : 'lost'
+        // A second item for a job finds what the first has made of it.
+        if (row?.fence !== items[i]!.fence || row.fence === 0 || taken.has(row.id)) continue
+        taken.add(row.id)
+        decided.set(i, settledBy(row as EndingRow, items[i]!))
+      }
+      const ends = [...decided.values()]
+      const done = await this.#recovery.end(queue, ends)
+      const settled = ends.filter((_, n) => done[n])
+      for (const [n, i] of [...decided.keys()].entries()) if (done[n]) answers[i] = 'ok'
+      await this.#ringFor(queue, settled, now)
+      if (settled.some(({ to }) => to === 'dead' || to === 'kept' || to === 'known'))
+        await this.#connection.call(trimEnded, [queue.qid, trimLimit])
+      left = [...decided.keys()].filter((_, n) => !done[n])
+    }
+  }
+
+  /** One of these jobs may be ready again, or due before the lead asks. */
+  async #ringFor({ qid }: NumberedQueue, ends: readonly JobEnd[], now: number): Promise<void> {
+    const isReady = ends.some(({ to }) => to === 'back' || to === 'line')
+    const due = Math.min(
+      ...ends.map(({ to, delay = 0 }) => (to === 'later' ? now + delay / 1_000 : Number.POSITIVE_INFINITY)),
+    )
+    if (!isReady && due === Number.POSITIVE_INFINITY) return
+    if (!isReady) {
+      const { queues } = (await this.#connection.call(lookForWork, [[qid], false])) as {
+        queues: { lead: string | null; wake: number | null }[]
+      }
+      const { lead, wake } = queues[0]!
+      const known = lead === null || wake === null ? undefined : { worker: lead, wakeAt: wake }
+      if (isLed(known, now) && known.wakeAt <= due) return
+    }
+    this.#connection.call(ringQueue, [qid, !isReady]).catch(() => {})
+  }
+}
+
+/** Whether nothing of the job has to be kept or decided: it only goes, but perhaps its id is remembered. */
+function leavesNothing(item: SettleItem): boolean {
+  return (
+    item.kind === 'complete' &&
+    (item.result === undefined || item.result.onlyForJoins === true) &&
+    item.hold === undefined &&
+    item.fence > 0
+  )
+}

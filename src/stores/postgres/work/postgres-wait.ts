@@ -1,0 +1,221 @@
+/** Waiting on a Postgres store for a queue that may have a job. All waits of a process share one channel. */
+
+import { randomUUID } from 'node:crypto'
+import { longestTimerMs } from '../../../core/platform/timer.js'
+import { dueAt } from '../../rules/sequence.js'
+import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
+import type { PostgresConnection } from '../client/postgres-connection.js'
+import type { PostgresListener } from '../client/postgres-listener.js'
+import { beginWait, endWait, lookForWork, ringQueue } from './postgres-ring.js'
+import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
+
+/** What `peek_1` tells of one queue. Instants are in ms, but `place` is in µs. */
+interface WaitLook {
+  /** Whether a job is ready that did not fall due by itself, and whether any is. */
+  readonly ready: boolean
+  readonly due: boolean
+  /** Whether it was rung for a job that is not due yet while nobody waited. */
+  readonly unheard: boolean
+  readonly paused: boolean
+  readonly spares: number
+  readonly lease: number | null
+  /** When the next job falls due, if it was rung so. */
+  readonly place: number | null
+  readonly lead: string | null
+  readonly wake: number | null
+}
+
+/** A lost ring, and what users' own transactions commit, is found by then. */
+const lookEveryMs = 2_000
+/** Without notifications, looks come after 100 ms at first, and then at most a second apart. */
+const firstLookMs = 100
+const mostDeafMs = 1_000
+/** How long a job that such a look finds is left to the waiter that was rung for it. */
+const graceMs = 200
+/** A process that was rung registers again after this time at the earliest. */
+const againMs = 20
+
+/** Somebody of this process who waits. */
+interface LocalWaiter {
+  readonly qids: ReadonlySet<number>
+  wake(qid?: number): void
+}
+
+export class PostgresWait {
+  readonly #connection: PostgresConnection
+  readonly #listener: PostgresListener
+  readonly #queues: PostgresQueues
+  readonly #channel = `millrace_${randomUUID().replaceAll('-', '')}`
+  readonly #waiters = new Set<LocalWaiter>()
+  #listening: Promise<void> | undefined
+  #isClosed = false
+
+  constructor(connection: PostgresConnection, listener: PostgresListener, queues: PostgresQueues) {
+    this.#connection = connection
+    this.#listener = listener
+    this.#queues = queues
+  }
+
+  /** See `Store.wait`. */
+  async forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    const until = performance.now() + forMs
+    const queues = await this.#queues.named(names)
+    if (signal.aborted) return []
+    const sleeper = new WaitingOne(queues, signal)
+    const release = this.#connection.hold()
+    this.#waiters.add(sleeper)
+    try {
+      await this.#listen()
+      let found = await this.#register(queues, true)
+      for (let looks = 0; found.length === 0 && !sleeper.isOver && !this.#isClosed; looks++) {
+        const leftMs = until - performance.now()
+        if (leftMs <= 0) break
+        await sleeper.sleep(Math.min(leftMs, this.#lookAfterMs(looks)))
+        if (sleeper.rung !== undefined || sleeper.isOver || performance.now() >= until || this.#isClosed) break
+        found = await this.#stillThere(queues, sleeper, until)
+      }
+      return this.#answer(queues, sleeper, found)
+    } finally {
+      release()
+      this.#waiters.delete(sleeper)
+      sleeper.end()
+      await this.#leave(queues, sleeper)
+    }
+  }
+
+  /** The pause before the next look. Who hears nothing looks often at first. */
+  #lookAfterMs(looks: number): number {
+    return this.#listener.isDeaf ? Math.min(firstLookMs * 2 ** Math.min(looks, 10), mostDeafMs) : lookEveryMs
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const waiter of this.#waiters) waiter.wake()
+  }
+
+  #answer(queues: readonly NumberedQueue[], sleeper: WaitingOne, found: readonly NumberedQueue[]): string[] {
+    const rung = queues.find(({ qid }) => qid === sleeper.rung)
+    if (sleeper.isAborted || this.#isClosed) {
+      // The caller has gone away: another waiter must get these.
+      for (const { qid } of rung === undefined ? found : [rung])
+        this.#connection.call(ringQueue, [qid, true]).catch(() => {})
+      return []
+    }
+    return [...new Set([...(rung === undefined ? [] : [rung]), ...found].map(({ name }) => name))]
+  }
+
+  /** What a later look finds may be about to be taken by the waiter that was rung: only what stays counts. */
+  async #stillThere(queues: readonly NumberedQueue[], sleeper: WaitingOne, until: number): Promise<NumberedQueue[]> {
+    const found = await this.#register(queues, false)
+    if (found.length === 0) return found
+    await sleeper.sleep(Math.min(graceMs, until - performance.now()))
+    return sleeper.rung !== undefined || sleeper.isOver ? [] : this.#register(queues, false)
+  }
+
+  /** From now on the queues are waited for; then looks once more. Returns those that want a claimer. */
+  async #register(queues: readonly NumberedQueue[], isFirst: boolean): Promise<NumberedQueue[]> {
+    const qids = queues.map(({ qid }) => qid)
+    const [, looked] = await Promise.all([
+      this.#connection.call(beginWait, [qids, this.#channel]),
+      this.#connection.call(lookForWork, [qids, isFirst]),
+    ])
+    const answer = looked as { now: number; queues: WaitLook[] }
+    return queues.filter((_, i) => wantsClaimer(answer.queues[i]!, answer.now))
+  }
+
+  /** The queues for which nobody else of this process waits are waited for no more. */
+  async #leave(queues: readonly NumberedQueue[], sleeper: WaitingOne): Promise<void> {
+    const qids = queues.map(({ qid }) => qid).filter((qid) => ![...this.#waiters].some((one) => one.qids.has(qid)))
+    if (qids.length === 0 || this.#isClosed) return
+    const over = await this.#connection.call(endWait, [qids, this.#channel]).catch(() => [])
+    // A ring that was on its way to this waiter, and is not the one that woke it, is for another.
+    for (const qid of over as number[])
+      if (qid !== sleeper.rung) this.#connection.call(ringQueue, [qid, true]).catch(() => {})
+  }
+
+  #listen(): Promise<void> {
+    this.#listening ??= this.#listener
+      .listen(this.#channel, (channel, payload) => this.#heard(channel, Number(payload)))
+      .catch((error: unknown) => {
+        this.#listening = undefined
+        throw error
+      })
+    return this.#listening
+  }
+
+  #heard(channel: string | undefined, qid: number): void {
+    if (channel === undefined) {
+      for (const waiter of this.#waiters) waiter.wake()
+      return
+    }
+    if (channel !== this.#channel) return
+    const waiters = [...this.#waiters].filter((one) => one.qids.has(qid))
+    waiters[0]?.wake(qid)
+    if (waiters.length > 1) this.#registerAgain(qid)
+  }
+
+  /** Others of this process still wait for the queue that was rung. */
+  #registerAgain(qid: number): void {
+    setTimeout(() => {
+      if (this.#isClosed || ![...this.#waiters].some((one) => one.qids.has(qid))) return
+      this.#connection.call(beginWait, [[qid], this.#channel]).catch(() => {})
+    }, againMs).unref()
+  }
+}
+
+/** One who sleeps until woken, and what woke it. */
+class WaitingOne implements LocalWaiter {
+  readonly qids: ReadonlySet<number>
+  /** The queue that was rung. */
+  rung: number | undefined
+  readonly #signal: AbortSignal
+  readonly #abort = () => this.wake()
+  #isWoken = false
+  #wake: () => void = () => {}
+
+  constructor(queues: readonly NumberedQueue[], signal: AbortSignal) {
+    this.qids = new Set(queues.map(({ qid }) => qid))
+    this.#signal = signal
+    signal.addEventListener('abort', this.#abort)
+  }
+
+  get isAborted(): boolean {
+    return this.#signal.aborted
+  }
+
+  get isOver(): boolean {
+    return this.isAborted
+  }
+
+  wake(qid?: number): void {
+    this.rung ??= qid
+    this.#isWoken = true
+    this.#wake()
+  }
+
+  async sleep(forMs: number): Promise<void> {
+    if (!this.#isWoken && forMs > 0)
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, Math.min(forMs, longestTimerMs))
+        this.#wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    this.#isWoken = false
+  }
+
+  end(): void {
+    this.#signal.removeEventListener('abort', this.#abort)
+  }
+}
+
+/** Whether some claimer must ask: there is work, or a change that is due, and no lead will find it. */
+function wantsClaimer(look: WaitLook, now: number): boolean {
+  if (look.paused) return false
+  const lead: Lead | undefined =
+    look.lead === null || look.wake === null ? undefined : { worker: look.lead, wakeAt: look.wake }
+  const isDue = look.due || (look.lease !== null && Math.max(look.lease, look.spares) <= now)
+  if (look.ready || (isDue && !asksNow(lead, now))) return true
+  return look.unheard && look.place !== null && !(isLed(lead, now) && lead.wakeAt <= dueAt(look.place))
+}

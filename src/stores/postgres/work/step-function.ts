@@ -1,0 +1,208 @@
+/** Claiming and completing in the database. */
+
+import { sqlFunction } from '../schema/sql-function.js'
+
+/**
+ * Takes for each queue asked its number, the most jobs, and the lease in ms; the instant from which the caller looks for
+ * expired leases in it; and whether the caller has done its upkeep already. `p_run`: the run of the server that the caller
+ * knows. `p_most`: the weight at which a claim is full.
+ *
+ * Returns `{run}` if that is another; `{upkeep, now}`: the queue that wants upkeep, before which nothing is taken of it;
+ * otherwise `{now, asked}`, an element of `asked` for each queue up to the one that granted: `{jobs, fence, more, suspects, …}`
+ * as `StepAnswer` has them.
+ *
+ * Places: a claim of a queue that takes the earliest first begins at a floor. One that takes the latest first begins at now,
+ * and needs none.
+ */
+export const claimJobs = sqlFunction(
+  'claim_1',
+  `p_worker text, p_qids int[], p_limits int[], p_leases bigint[], p_looks bigint[], p_done boolean[], p_alone boolean,
+   p_most bigint, p_run bigint`,
+  'json',
+  `DECLARE
+  t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; asked json[] := '{}'; lim int; got tid[]; more_ids tid[];
+  load bigint; w bigint; r bigint; known int; start_at bigint; floor_at bigint; unknown int; beyond bigint; probe boolean; more boolean;
+  is_expiring boolean; hi_place bigint[]; f bigint; jobs json; taken int; suspects boolean; next_place bigint; next_lease bigint;
+BEGIN
+  IF @.run() <> p_run THEN RETURN json_build_object('run', @.run()); END IF;
+  -- Claims may be forgotten by a crash of the server: their jobs are ready again, and run twice.
+  PERFORM set_config('synchronous_commit', 'off', true);
+  FOR i IN 1 .. cardinality(p_qids) LOOP
+    SELECT * INTO q FROM @.queue WHERE qid = p_qids[i];
+    is_expiring := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND expires_ms <= ms AND fence = 0);
+    IF NOT p_done[i] AND (is_expiring OR ((ms >= p_looks[i] OR ms < p_looks[i] - 1000)
+      AND (EXISTS (SELECT FROM @.bunch WHERE qid = q.qid AND lease_ms <= ms)
+        OR EXISTS (SELECT FROM @.beat WHERE qid = q.qid AND lease_ms <= ms)))) THEN
+      RETURN json_build_object('upkeep', i, 'now', ms);
+    END IF;
+    lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END;
+    got := '{}'; load := 0; more := false; jobs := NULL; f := NULL; taken := 0; next_place := NULL;
+    IF NOT q.paused AND NOT is_expiring THEN
+      IF p_alone AND lim > 0 THEN
+        got := array(SELECT ctid FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 ORDER BY qid, pool, rank, stamp, seq LIMIT 1
+          FOR UPDATE SKIP LOCKED);
+      END IF;
+      -- Known ranks start at their floors; the gaps between them are looked at for ranks that nobody has seen yet.
+      r := -2147483649;
+      beyond := CASE q.ord WHEN 'lifo' THEN 9223372036854775807 ELSE t END;
+      LOOP
+        known := NULL;
+        SELECT rank, stamp INTO known, floor_at FROM @.floor WHERE qid = q.qid AND rank > r ORDER BY qid, rank LIMIT 1;
+        unknown := NULL;
+        SELECT rank INTO unknown FROM @.job WHERE qid = q.qid AND pool = 0 AND rank > r AND rank < coalesce(known, 2147483648)
+          ORDER BY qid, pool, rank LIMIT 1;
+        EXIT WHEN known IS NULL AND unknown IS NULL;
+        r := coalesce(unknown, known);
+        start_at := CASE WHEN q.ord = 'lifo' THEN -t WHEN unknown IS NULL THEN floor_at ELSE -9223372036854775807 END;
+        probe := cardinality(got) >= lim OR load >= p_most;
+        IF NOT probe THEN
+          SELECT array_agg(c), coalesce(sum(x.weight), 0), max(ARRAY[x.stamp, x.seq])
+            INTO more_ids, w, hi_place
+            FROM (SELECT c, l.weight, l.stamp, l.seq, sum(l.weight) OVER (ROWS UNBOUNDED PRECEDING) - l.weight AS before
+              FROM (SELECT ctid AS c, j.weight, j.stamp, j.seq FROM @.job j
+                WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp >= start_at AND stamp <= beyond AND fence = 0
+                ORDER BY qid, pool, rank, stamp, seq LIMIT lim - cardinality(got) FOR UPDATE SKIP LOCKED) l) x
+            WHERE before < p_most - load;
+          got := got || coalesce(more_ids, '{}');
+          load := load + w;
+          probe := cardinality(got) >= lim OR load >= p_most;
+        ELSE
+          hi_place := NULL;
+        END IF;
+        IF probe THEN
+          -- Behind the jobs just taken, which still have no fence.
+          more := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp <= beyond AND fence = 0
+            AND (stamp, seq) > (coalesce(hi_place[1], start_at), coalesce(hi_place[2], -9223372036854775807)));
+          EXIT WHEN more;
+        END IF;
+      END LOOP;
+    END IF;
+    taken := cardinality(got);
+    IF taken > 0 THEN
+      f := nextval('@.fence_seq');
+      WITH u AS (UPDATE @.job SET fence = f, updated_ms = ms WHERE ctid = ANY (got) RETURNING *),
+      b AS (INSERT INTO @.bunch SELECT f, ms + p_leases[i], min(stamp), max(stamp), q.qid, count(*), min(rank), max(rank), max(pool), p_alone, p_worker FROM u),
+      y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u)
+      SELECT json_agg(json_build_array(id, task, payload, codec, meta, rank, attempt, crashes, created_ms, stamp, expires_ms, error,
+          CASE WHEN flags & 4 > 0 THEN (SELECT json_build_array(c.payload, c.codec) FROM @.checkpoint c WHERE c.id = u.id AND c.qid = u.qid) END)
+        ORDER BY rank, stamp, seq) INTO jobs FROM u;
+    END IF;
+    suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND NOT ctid = ANY (got));
+    next_lease := NULL;
+    IF NOT more OR ms >= p_looks[i] THEN
+      next_lease := least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid));
+    END IF;
+    IF NOT more THEN next_place := @.next_place_1(q.qid, q.ord, t); END IF;
+    asked := asked || json_build_object('jobs', jobs, 'fence', f, 'more', more, 'suspects', suspects, 'place', next_place, 'lease', next_lease,
+      'expiring', is_expiring, 'paused', q.paused, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
+      'suspectLead', q.suspect_lead_worker, 'suspectWake', q.suspect_lead_wake_at,
+      'waits', EXISTS (SELECT FROM @.waiter WHERE qid = q.qid));
+    EXIT WHEN taken > 0;
+  END LOOP;
+  RETURN json_build_object('now', ms, 'asked', array_to_json(asked));
+END`,
+)
+
+/** Takes a queue, its order, and an instant in µs. Returns when its next job falls due, in µs; null if none will. */
+const nextPlace = sqlFunction(
+  'next_place_1',
+  'p_q int, p_ord text, p_t bigint',
+  'bigint',
+  `DECLARE r bigint := -2147483649; s bigint; soonest bigint;
+BEGIN
+  LOOP
+    SELECT rank INTO r FROM @.job WHERE qid = p_q AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+    EXIT WHEN r IS NULL;
+    IF p_ord = 'lifo' THEN
+      SELECT -stamp INTO s FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp < -p_t AND fence = 0
+        ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT 1;
+    ELSE
+      SELECT stamp INTO s FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp > p_t AND fence = 0
+        ORDER BY qid, pool, rank, stamp LIMIT 1;
+    END IF;
+    soonest := least(soonest, s);
+  END LOOP;
+  RETURN soonest;
+END`,
+)
+
+/**
+ * Completes claims of which nothing is kept but perhaps the id. Takes a queue, a fence and ids. Returns null if all of them
+ * have ended, otherwise those that did not: the caller looks at each.
+ */
+export const completeJobs = sqlFunction(
+  'complete_1',
+  'p_q int, p_fence bigint, p_ids text[]',
+  'json',
+  `DECLARE ms bigint := @.us() / 1000; done text[]; k int; left_n int; noted boolean;
+BEGIN
+  WITH d AS (DELETE FROM @.job WHERE id = ANY (p_ids) AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 RETURNING *),
+  e AS (INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task)
+    SELECT qid, 7, rank, attempt, crashes, abs(stamp), created_ms, ms, ms + remember_ms, remember_ms, id, task FROM d WHERE remember_ms > 0
+    ON CONFLICT (id, qid) DO UPDATE SET state = 7, finished_ms = ms, until_ms = excluded.until_ms)
+  SELECT array_agg(id), count(*), coalesce(bool_or(flags & 6 > 0), false) INTO done, k, noted FROM d;
+  IF k > 0 THEN
+    IF noted THEN
+      DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q;
+      DELETE FROM @.checkpoint WHERE id = ANY (done) AND qid = p_q;
+    END IF;
+    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
+    IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = p_fence; END IF;
+    INSERT INTO @.tally (qid, processed) VALUES (p_q, k);
+  END IF;
+  IF k = cardinality(p_ids) THEN RETURN NULL; END IF;
+  RETURN (SELECT coalesce(json_agg(id), '[]') FROM unnest(p_ids) id WHERE NOT id = ANY (coalesce(done, '{}')));
+END`,
+)
+
+/**
+ * Takes a queue with the leads that the caller saw and those that it appoints: workers and instants in ms. Returns null, or
+ * the leads that somebody else has appointed meanwhile, `[worker, at, worker of suspects, at]`, and changes nothing.
+ */
+export const appointLeads = sqlFunction(
+  'lead_1',
+  'p_q int, p_seen text[], p_now text[]',
+  'json',
+  `DECLARE q @.queue;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  SELECT * INTO q FROM @.queue WHERE qid = p_q FOR NO KEY UPDATE;
+  IF ARRAY[q.lead_worker, q.lead_wake_at::text, q.suspect_lead_worker, q.suspect_lead_wake_at::text] IS DISTINCT FROM p_seen THEN
+    RETURN json_build_array(q.lead_worker, q.lead_wake_at, q.suspect_lead_worker, q.suspect_lead_wake_at);
+  END IF;
+  UPDATE @.queue SET lead_worker = p_now[1], lead_wake_at = p_now[2]::bigint, suspect_lead_worker = p_now[3],
+    suspect_lead_wake_at = p_now[4]::bigint WHERE qid = p_q;
+  RETURN NULL;
+END`,
+)
+
+/** Takes queues. Returns for each the age of its oldest ready job, in ms; null if none is ready. Suspects do not count. */
+export const headAges = sqlFunction(
+  'heads_1',
+  'p_qids int[]',
+  'json',
+  `DECLARE t bigint := @.us(); o text; r bigint; s bigint; oldest bigint; ages bigint[] := '{}';
+BEGIN
+  FOR i IN 1 .. cardinality(p_qids) LOOP
+    SELECT ord INTO o FROM @.queue WHERE qid = p_qids[i];
+    r := -2147483649; oldest := NULL;
+    LOOP
+      SELECT rank INTO r FROM @.job WHERE qid = p_qids[i] AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+      EXIT WHEN r IS NULL;
+      IF o = 'lifo' THEN
+        SELECT -stamp INTO s FROM @.job WHERE qid = p_qids[i] AND pool = 0 AND rank = r AND stamp >= -t AND fence = 0
+          ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT 1;
+      ELSE
+        SELECT stamp INTO s FROM @.job WHERE qid = p_qids[i] AND pool = 0 AND rank = r AND stamp <= t AND fence = 0
+          AND stamp >= coalesce((SELECT stamp FROM @.floor WHERE qid = p_qids[i] AND rank = r), -9223372036854775807)
+          ORDER BY qid, pool, rank, stamp LIMIT 1;
+      END IF;
+      oldest := least(oldest, s);
+    END LOOP;
+    ages := ages || (t / 1000 - oldest / 1000);
+  END LOOP;
+  RETURN array_to_json(ages);
+END`,
+)
+
+export const stepFunctions = [nextPlace, claimJobs, completeJobs, appointLeads, headAges]

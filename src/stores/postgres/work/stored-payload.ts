@@ -1,0 +1,28 @@
+/** Payloads and texts as a Postgres store keeps them: all in columns of text, which cannot hold a NUL character. Pure. */
+
+import type { Payload } from '../../../core/values/codec.js'
+import { fromStored, toStored } from '../../rows/stored-text.js'
+
+/** Before bytes, which are kept in base 64. */
+const bytesMark = '\u0002'
+/** Before text that happens to begin with one of these two marks. */
+const textMark = '\u0003'
+
+export function payloadText(payload: Payload): string {
+  if (typeof payload === 'string') return storedText(payload)
+  return bytesMark + Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength).toString('base64')
+}
+
+export function payloadFrom(text: string): Payload {
+  if (!text.startsWith(bytesMark)) return textFrom(text)
+  return new Uint8Array(Buffer.from(text.slice(1), 'base64'))
+}
+
+export function storedText(text: string): string {
+  const kept = toStored(text)
+  return kept.startsWith(bytesMark) || kept.startsWith(textMark) ? textMark + kept : kept
+}
+
+export function textFrom(stored: string): string {
+  return fromStored(stored.startsWith(textMark) ? stored.slice(1) : stored)
+}

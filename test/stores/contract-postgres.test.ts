@@ -1,0 +1,3 @@
+import { contractOf } from './contract-of.js'
+
+contractOf('postgres')

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
+import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+
+let server: PostgresServer
+const stores: PostgresStore[] = []
+const mail = { name: 'mail', kind: 'plain', order: 'fifo' } as const
+
+beforeAll(async () => {
+  server = await PostgresServer.start()
+}, 60_000)
+afterAll(async () => {
+  for (const store of stores) await store.close()
+  await server.stop()
+})
+
+async function storeIn(schema: string): Promise<PostgresStore> {
+  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  stores.push(store)
+  await store.open([mail])
+  return store
+}
+
+const jobOf = (id: string) => ({ id, task: 'send', payload: `{"to":"${id}"}`, priority: 0, rememberMs: 0 })
+
+describe('several processes on a Postgres store', () => {
+  it('take each job once, while jobs keep coming', async () => {
+    const producer = await storeIn('shared')
+    const workers = await Promise.all(Array.from({ length: 6 }, () => storeIn('shared')))
+    const total = 2_000
+    const seen: string[] = []
+    const produce = async () => {
+      for (let n = 0; n < total; n += 50) {
+        const jobs = Array.from({ length: 50 }, (_, i) => jobOf(`job-${n + i}`))
+        await producer.enqueue([{ callId: `call-${n}`, hasNewIds: true, queue: 'mail', jobs }])
+      }
+    }
+    const work = async (store: PostgresStore, i: number) => {
+      while (seen.length < total) {
+        const { claims } = await store.claim([{ queue: 'mail', limit: 25 }], { worker: `w${i}`, leaseMs: 30_000 })
+        seen.push(...claims.map(({ id }) => id))
+        const items = claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const }))
+        expect(new Set(await store.settle(items))).toEqual(new Set(items.length === 0 ? [] : ['ok']))
+      }
+    }
+    await Promise.all([produce(), ...workers.map(work)])
+
+    expect(new Set(seen).size).toBe(total)
+    expect(seen.length).toBe(total)
+    const { ready, running, processed } = (await producer.depth(['mail'])).depths[0]!
+    expect({ ready, running, processed }).toEqual({ ready: 0, running: 0, processed: total })
+  })
+
+  it('get the first answers of a call that is sent again, once', async () => {
+    const [first, second] = [await storeIn('again'), await storeIn('again')]
+    const call = { callId: 'call-1', queue: 'mail', jobs: [jobOf('a'), jobOf('b')] }
+    expect(await first.enqueue([call])).toEqual([['added', 'added']])
+    expect(await second.enqueue([{ ...call, isResent: true }])).toEqual([['added', 'added']])
+
+    expect((await first.depth(['mail'])).depths[0]!.ready).toBe(2)
+  })
+
+  it('go on after the server was started anew, with greater fences', async () => {
+    const store = await storeIn('anew')
+    await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [jobOf('a'), jobOf('b')] }])
+    const claim = () => store.claim([{ queue: 'mail', limit: 1 }], { worker: 'w', leaseMs: 30_000 })
+    const before = (await claim()).claims[0]!.fence
+    await server.restart()
+    const after = (await claim()).claims[0]!.fence
+
+    expect(after).toBeGreaterThan(before)
+  })
+})

@@ -1,0 +1,107 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
+import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
+
+let server: PostgresServer
+const opened: PostgresConnection[] = []
+
+beforeAll(async () => {
+  server = await PostgresServer.start()
+}, 60_000)
+afterAll(async () => {
+  for (const connection of opened) await connection.close()
+  await server.stop()
+})
+
+function connectionTo(url = server.url): PostgresConnection {
+  const connection = new PostgresConnection(postgresAddress(url), 'jobs')
+  opened.push(connection)
+  return connection
+}
+
+const isUnavailable = (inDoubt: boolean) => expect.objectContaining({ code: 'store-unavailable', inDoubt })
+
+describe('a connection to Postgres', () => {
+  it('sends the statements of a tick together, each with an answer or an error of its own', async () => {
+    const connection = connectionTo()
+
+    const answers = await Promise.allSettled([
+      connection.query('SELECT $1::int', [1]),
+      connection.query('SELECT nothing($1)', [2]),
+      connection.query('SELECT $1::int', [3]),
+    ])
+
+    expect(answers.map((one) => (one.status === 'fulfilled' ? one.value : one.reason.code))).toEqual([
+      [[1]],
+      'store-corrupt',
+      [[3]],
+    ])
+  })
+
+  it('leaves a call in doubt if its connection is cut before the answer, and connects again', async () => {
+    const connection = connectionTo()
+    const [[pid]] = (await connection.query('SELECT pg_backend_pid()', [])) as [[number]]
+    const cut = expect(connection.query('SELECT pg_sleep(30)', [])).rejects.toEqual(isUnavailable(true))
+    await connectionTo().query('SELECT pg_terminate_backend($1)', [pid])
+
+    await cut
+    expect(await connection.query('SELECT 1', [])).toEqual([[1]])
+  })
+
+  it('tries the hosts of its address in turn', async () => {
+    const connection = connectionTo(server.url.replace('@', '@127.0.0.1:1,'))
+
+    expect(await connection.query('SELECT 1', [])).toEqual([[1]])
+  })
+
+  it('refuses a call after two seconds if no server answers, and nothing is in doubt', async () => {
+    const connection = connectionTo('postgres://postgres@127.0.0.1:1/postgres')
+
+    await expect(connection.query('SELECT 1', [])).rejects.toEqual(isUnavailable(false))
+  })
+
+  it('names a database that is missing', async () => {
+    const connection = connectionTo(server.url.replace(/postgres$/, 'missing'))
+
+    await expect(connection.query('SELECT 1', [])).rejects.toMatchObject({ code: 'config-invalid' })
+  })
+
+  it('hears notifications, and says when some may have been lost', async () => {
+    const connection = connectionTo()
+    const heard: unknown[] = []
+    let hear = () => {}
+    const next = () => new Promise<void>((resolve) => (hear = resolve))
+    await connection.listen('bell', (channel, payload) => {
+      heard.push([channel, payload])
+      hear()
+    })
+    const first = next()
+    await connectionTo().query("SELECT pg_notify('bell', 'one')", [])
+    await first
+    const [[pid]] = (await connection.query('SELECT pg_backend_pid()', [])) as [[number]]
+    await connectionTo().query('SELECT pg_terminate_backend($1)', [pid])
+    const lost = next()
+    await expect.poll(() => connection.query('SELECT 1', []).catch(() => undefined)).toEqual([[1]])
+    await lost
+    const last = next()
+    await connectionTo().query("SELECT pg_notify('bell', 'two')", [])
+    await last
+
+    expect(heard).toEqual([
+      ['bell', 'one'],
+      [undefined, undefined],
+      ['bell', 'two'],
+    ])
+  })
+
+  it('refuses calls once it is closed', async () => {
+    const connection = connectionTo()
+    await connection.query('SELECT 1', [])
+    const underWay = expect(connection.query('SELECT pg_sleep(30)', [])).rejects.toMatchObject({ code: 'closed' })
+    await connection.close()
+
+    await underWay
+    await expect(connection.query('SELECT 1', [])).rejects.toMatchObject({ code: 'closed' })
+  })
+})

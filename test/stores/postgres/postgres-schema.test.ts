@@ -1,0 +1,50 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
+import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
+import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { inSchema, quoted } from '#src/stores/postgres/schema/sql-function.js'
+
+let server: PostgresServer
+const stores: PostgresStore[] = []
+
+beforeAll(async () => {
+  server = await PostgresServer.start()
+}, 60_000)
+afterAll(async () => {
+  for (const store of stores) await store.close()
+  await server.stop()
+})
+
+function storeIn(schema: string): PostgresStore {
+  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  stores.push(store)
+  return store
+}
+
+const mail = { name: 'mail', kind: 'plain', order: 'fifo' } as const
+
+describe('the schema of a Postgres store', () => {
+  it('is made once, by whichever of several processes opens it first', async () => {
+    const opened = await Promise.all(Array.from({ length: 4 }, () => storeIn('at-once').open([mail])))
+
+    expect(opened.map(([queue]) => queue?.name)).toEqual(['mail', 'mail', 'mail', 'mail'])
+  })
+
+  it('may have capitals, dots and hyphens in its name', async () => {
+    const store = storeIn('Shop.jobs-2')
+    await store.open([mail])
+
+    expect((await store.depth(['mail'])).depths[0]!.ready).toBe(0)
+  })
+
+  it('is refused if a newer version of Millrace has made it', async () => {
+    await storeIn('newer').open([mail])
+    const connection = new PostgresConnection(postgresAddress(server.url), 'newer')
+    await connection.query(inSchema('UPDATE @.meta SET version = version + 1', 'newer'))
+
+    await expect(storeIn('newer').open([mail])).rejects.toMatchObject({ code: 'store-newer' })
+    await connection.query(`DROP SCHEMA ${quoted('newer')} CASCADE`)
+    await connection.close()
+  })
+})
