@@ -51,15 +51,29 @@ interface PostgresAuditRow {
   readonly worker: string | null
 }
 
+/** To make a schema takes many times as long as to empty one, in which no queue may have been opened. */
+const emptied = `
+BEGIN; SET LOCAL session_replication_role = replica;
+DO $do$ DECLARE name regclass; BEGIN
+  DELETE FROM @.harness;
+  IF NOT EXISTS (SELECT FROM @.queue) THEN RETURN; END IF;
+  FOR name IN SELECT oid FROM pg_class WHERE relnamespace = '@'::regnamespace AND relkind = 'r' AND relname <> 'meta' LOOP
+    EXECUTE 'DELETE FROM ' || name;
+  END LOOP;
+END $do$;
+COMMIT`
+
 /** Makes harnesses on the server at `url`. */
 export function postgresHarness(url: string): HarnessMaker {
   const address = postgresAddress(url)
+  /** Schemas that nobody uses any more, each with its connection. */
+  const free: UsedSchema[] = []
   return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<StoreHarness> => {
-    const schema = `test_${process.pid}_${++made}`
-    const eyes = new pg.Client({ connectionString: url })
-    await eyes.connect()
+    const used = free.pop()
+    const { schema, eyes } = used ?? (await connected(url))
     const ask = async (text: string, values?: unknown[]) => (await eyes.query(inSchema(text, schema), values)).rows
-    await eyes.query(`BEGIN; ${schemaText(schema, postgresFunctions)} ${inSchema(replaced, schema)} COMMIT`)
+    if (used === undefined)
+      await eyes.query(`BEGIN; ${schemaText(schema, postgresFunctions)} ${inSchema(replaced, schema)} COMMIT`)
     await ask('INSERT INTO @.harness VALUES ($1, $2)', [startAt, startAt - upForMs])
     const handles: PostgresStore[] = []
     let isOpen = true
@@ -95,14 +109,27 @@ export function postgresHarness(url: string): HarnessMaker {
         for (const store of handles.splice(0)) await store.close()
         if (!isOpen) return
         isOpen = false
-        await eyes.query(`DROP SCHEMA ${quoted(schema)} CASCADE`)
-        await eyes.end()
+        await eyes.query(inSchema(emptied, schema).replace("'@'", `'${quoted(schema)}'`))
+        free.push({ schema, eyes })
       },
     }
   }
 }
 
+interface UsedSchema {
+  readonly schema: string
+  readonly eyes: pg.Client
+}
+
 let made = 0
+
+async function connected(url: string): Promise<UsedSchema> {
+  const eyes = new pg.Client({ connectionString: url })
+  // The server ends before this process does.
+  eyes.on('error', () => {})
+  await eyes.connect()
+  return { schema: `test_${process.pid}_${++made}`, eyes }
+}
 
 function auditEntry({
   at_ms,

@@ -170,19 +170,19 @@ export const closing = plainConcern('closing', [], {
   }),
 
   async 'closing ends a wait under way'({ store, queue }) {
-    const waiting = store.wait([queue], 25_000, new AbortController().signal)
+    const waiting = finishedOrClosed(soon(store.wait([queue], 25_000, new AbortController().signal)), [])
     await store.close()
 
-    await finishedOrClosed(soon(waiting), [])
+    await waiting
   },
 
   'closing ends a watch under way': plainCase([records], async (scene) => {
     await scene.add('a')
     const jobs = [{ queue: scene.queue, id: 'a' }]
-    const watching = scene.records.watch(jobs, 25_000, new AbortController().signal)
+    const watching = finishedOrClosed(soon(scene.records.watch(jobs, 25_000, new AbortController().signal)), [])
     await scene.store.close()
 
-    await finishedOrClosed(soon(watching), [])
+    await watching
   }),
 
   async 'an enqueue under way while the store closes is carried out completely or rejected'(scene) {
