@@ -1,4 +1,4 @@
-/** Checkpoints and logs in the file of a SQLite store: what they cost, and that nothing of them is left. */
+/** Checkpoints, logs and steps in the file of a SQLite store: what they cost, and that nothing of them is left. */
 
 import { statSync } from 'node:fs'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -142,4 +142,17 @@ it('each job of a claim gets its own checkpoint, in any position', async () => {
     ['e', of('e')],
     ['f', of('f')],
   ])
+})
+
+it('jobs that complete together leave no step, whether all of them had steps or some', async () => {
+  await add(...['a', 'b', 'c', 'd', 'e', 'f'].map((id) => job(id)))
+  const claims = await claimed()
+  for (const { queue, id, fence } of claims.slice(0, 4))
+    await store.steps.keep({ queue, id, fence }, { name: 'charge', kind: 'step', payload: '7' }, 60_000)
+  const steps = () => (db.prepare('SELECT count(*) AS n FROM step').get() as { n: number }).n
+  expect(steps()).toBe(4)
+  const ends = claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' }) as const)
+  expect(await store.settle(ends)).toEqual(ends.map(() => 'ok'))
+  expect(steps()).toBe(0)
+  expect((await store.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
 })
