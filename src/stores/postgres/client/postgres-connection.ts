@@ -5,7 +5,7 @@
 
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { ClosedError, isMillraceError, StoreUnavailableError } from '../../../core/errors.js'
+import { ClosedError, hasCode, isMillraceError, StoreUnavailableError } from '../../../core/errors.js'
 import { systemClock, systemRandom } from '../../../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../../../core/platform/timer.js'
 import { quoted, type SqlFunction } from '../schema/sql-function.js'
@@ -86,7 +86,7 @@ export class PostgresConnection {
         return await this.#send(live, text, values)
       } catch (error) {
         if (this.#isClosed) throw new ClosedError('the store')
-        if (isMillraceError(error) && !(error instanceof StoreUnavailableError)) throw error
+        if (isMillraceError(error) && !hasCode(error, 'store-unavailable')) throw error
         const failure = isMillraceError(error) ? 'elsewhere' : postgresFailure(error, live !== undefined)
         if ((failure === 'elsewhere' || failure === 'in-doubt') && live !== undefined) this.#drop(live)
         if (failure !== 'again' && failure !== 'elsewhere') throw postgresError(this.#where, error, failure)
