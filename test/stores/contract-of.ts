@@ -1,7 +1,7 @@
 /** The contract of one store: each of its cases as a test. A file for each store, so that they are run beside each other. */
 
 import { type HarnessMaker, runContractCase, storeContract } from 'millrace/store-testing'
-import { afterAll, describe, it } from 'vitest'
+import { afterAll, beforeAll, describe, it } from 'vitest'
 import { harnesses } from './harnesses.js'
 
 /** `only`: the concerns in which it differs from a store that runs all of them. Throws where there is none of such a name. */
@@ -14,6 +14,8 @@ export function contractOn(name: string, makeHarness: HarnessMaker, only?: reado
   if (unknown.length > 0) throw new Error(`the contract has no concern ${unknown.join(', ')}`)
   const skips = new Map<string, number>()
   describe(`the ${name} store`, () => {
+    // The server of the first is looked for, and unpacked on a machine without one.
+    beforeAll(async () => (await makeHarness()).close(), 60_000)
     afterAll(() => {
       for (const [reason, cases] of skips) console.log(`skipped on ${name}: ${cases} cases, as ${reason}`)
     })

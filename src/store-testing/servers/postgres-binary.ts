@@ -4,8 +4,8 @@
  */
 
 import { existsSync } from 'node:fs'
-import { readdir, realpath, symlink } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { cp, readdir, symlink } from 'node:fs/promises'
+import { dirname, join, resolve } from 'node:path'
 import { onPath, unpackedProgram } from './machine-program.js'
 
 /** Thrown if no server is found and none can be unpacked. */
@@ -19,6 +19,8 @@ export interface PostgresBinary {
   readonly folder: string
   /** Variables that they need besides the usual ones: the place of their libraries. */
   readonly env: Readonly<Record<string, string>>
+  /** The tree that they were unpacked into. Absent: they are installed. */
+  readonly tree?: string
 }
 
 const versions = 'usr/lib/postgresql'
@@ -53,7 +55,24 @@ export async function findPostgres(env: NodeJS.ProcessEnv, directory: string): P
   const { path, env: libraries } = await unpackedProgram(debian, env, directory).catch((error: Error) => {
     throw missing(error.message)
   })
-  return { folder: dirname(await realpath(path)), env: libraries }
+  const tree = resolve(dirname(path), '../..')
+  return { folder: join(tree, versions, (await newestIn(join(tree, versions)))!, 'bin'), env: libraries, tree }
+}
+
+/**
+ * The programs in `directory`, for a user who may not look into the project; those that are installed stay where they are.
+ * @internal
+ */
+export async function copiedInto(directory: string, { folder, env, tree }: PostgresBinary): Promise<PostgresBinary> {
+  if (tree === undefined) return { folder, env }
+  const copy = join(directory, 'programs')
+  await cp(tree, copy, { recursive: true, verbatimSymlinks: true })
+  const moved = (text: string) => text.replaceAll(tree, copy)
+  return {
+    folder: moved(folder),
+    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, moved(value)])),
+    tree: copy,
+  }
 }
 
 async function newestIn(folder: string): Promise<string | undefined> {

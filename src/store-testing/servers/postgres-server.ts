@@ -11,7 +11,7 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort, loopback } from './free-port.js'
 import { GuardedProcess } from './guarded-process.js'
-import { findPostgres, type PostgresBinary } from './postgres-binary.js'
+import { copiedInto, findPostgres, type PostgresBinary } from './postgres-binary.js'
 
 interface PostgresServerOptions {
   /** Settings besides those of a test, such as `{ fsync: 'on' }`. */
@@ -59,12 +59,13 @@ export class PostgresServer {
    * Throws `PostgresMissingError`, or an error with the server's output if it does not start.
    */
   static async start({ settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
-    const binary = await findPostgres(process.env, process.cwd())
-    const template = await preparedData(binary)
+    const found = await findPostgres(process.env, process.cwd())
+    const template = await preparedData(found)
     for (let races = 0; ; races++) {
       const directory = await ownDirectory()
       await run('cp', ['-a', template, join(directory, 'data')])
       await give(join(directory, 'data'))
+      const binary = await reachable(directory, found)
       const port = await freePort()
       const all = { ...testSettings, ...settings, port: String(port) }
       const args = ['-D', 'data', ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
@@ -124,6 +125,15 @@ function owner(): { readonly uid: number; readonly gid: number } | undefined {
   return process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : undefined
 }
 
+/** `nobody` may not look into a project of root. */
+async function reachable(directory: string, binary: PostgresBinary): Promise<PostgresBinary> {
+  if (owner() === undefined) return binary
+  const copied = await copiedInto(directory, binary)
+  // Whose directory it is removes it.
+  if (copied.tree !== undefined) await give(copied.tree)
+  return copied
+}
+
 async function give(path: string): Promise<void> {
   const as = owner()
   if (as !== undefined) await run('chown', ['-R', `${as.uid}:${as.gid}`, path])
@@ -137,13 +147,17 @@ async function ownDirectory(): Promise<string> {
   return directory
 }
 
+async function versionOf({ folder, env }: PostgresBinary): Promise<string> {
+  const { stdout } = await run(join(folder, 'postgres'), ['--version'], { env: { ...process.env, ...env } })
+  return /[\d.]+/.exec(stdout)![0]
+}
+
 /**
  * A data folder that no server has used, made once and kept in `node_modules/.cache`: making one takes seconds, copying it
  * half of one. Another process that makes it at the same moment finds a whole one, theirs or ours.
  */
-async function preparedData({ folder, env }: PostgresBinary): Promise<string> {
-  const { stdout } = await run(join(folder, 'postgres'), ['--version'], { env: { ...process.env, ...env } })
-  const version = /[\d.]+/.exec(stdout)?.[0] ?? 'unknown'
+async function preparedData(found: PostgresBinary): Promise<string> {
+  const version = await versionOf(found)
   const cache = resolve('node_modules/.cache')
   const kept = join(cache, `millrace-postgres-data-${version}`)
   if (existsSync(kept)) return kept
@@ -151,20 +165,9 @@ async function preparedData({ folder, env }: PostgresBinary): Promise<string> {
   const directory = await ownDirectory()
   const made = `${kept}-${process.pid}`
   try {
+    const { folder, env } = await reachable(directory, found)
     const data = join(directory, 'data')
-    const args = [
-      '-D',
-      data,
-      '-U',
-      'postgres',
-      '-A',
-      'trust',
-      '-E',
-      'UTF8',
-      '--locale=C',
-      '--no-sync',
-      '--no-instructions',
-    ]
+    const args = ['-D', data, ...'-U postgres -A trust -E UTF8 --locale=C --no-sync --no-instructions'.split(' ')]
     await run(join(folder, 'initdb'), args, { ...owner(), cwd: directory, env: { ...process.env, ...env } })
     await run('cp', ['-a', data, made])
     await rename(made, kept).catch((error: NodeJS.ErrnoException) => {
