@@ -120,8 +120,8 @@ END`,
 )
 
 /**
- * Takes a queue and a number. Returns `{now, run, ownRun, spares, rows}`: the run of the server and the one that the queue knows,
- * until when its leases are spared, and the running jobs whose leases have ended, at most so many, as `CrashedRow` has them.
+ * Takes a queue and a limit. Returns `{now, run, ownRun, spares, rows}`: the run of the server, the run that the queue knows,
+ * the instant until which its leases are spared, and at most that many running jobs whose leases have ended (`CrashedRow`).
  */
 export const crashedJobs = sqlFunction(
   'crashed_1',
@@ -169,7 +169,7 @@ export const spareLeases = sqlFunction(
 END`,
 )
 
-/** Takes a queue and a number. Returns the waiting jobs whose time to begin is over, at most so many, as `EndingRow` has them. */
+/** Takes a queue and a limit. Returns at most that many waiting jobs whose time to begin is over (`EndingRow`). */
 export const expiredJobs = sqlFunction(
   'expired_1',
   'p_q int, p_most int',

@@ -87,10 +87,10 @@ END`,
 )
 
 /**
- * Puts one new job in the place of what has its id: `p_state` as `taken_1` told. Takes the columns of the job as
- * `enqueue_1` does.
+ * Replaces a job by a new one with the same id, if it is still in the state `p_state`, which `taken_1` has told. Takes the
+ * columns of the new job like `enqueue_1`.
  *
- * Returns `[t, outcome]`: `'ok'`, `'full'`, or `'stale'`, which changed nothing as something else has the id by now.
+ * Returns `[t, outcome]`: `'ok'`, `'full'`, or `'stale'`, which changed nothing: the state is another by now.
  */
 export const replaceJob = sqlFunction(
   'replace_1',

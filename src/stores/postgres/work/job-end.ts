@@ -1,4 +1,4 @@
-/** What is to become of a job in a Postgres store: the decision of the rules, as the database carries it out. Pure. */
+/** The end of a claim on a Postgres store: what the rules decide about the job, in the form that the database takes. Pure. */
 
 import type { SettleItem } from '../../contract/settle.js'
 import { hasBegun, type JobRow, ready, running } from '../../rows/job-row.js'

@@ -12,7 +12,7 @@ import type { PostgresUpkeep } from './postgres-upkeep.js'
 import { appointLeads, claimJobs, headAges } from './step-function.js'
 import { payloadFrom, textFrom } from './stored-payload.js'
 
-/** What `claim_1` tells of one queue. Instants are in ms, but `place` is in µs. */
+/** The answer of `claim_1` about one queue. Instants are in ms; `place` is in µs. */
 interface StepAnswer {
   readonly jobs: ClaimedColumns[] | null
   readonly fence: number | null

@@ -1,4 +1,4 @@
-/** What a claim finds to keep in order before it takes: leases that ended unsettled, and jobs that nobody began in time. */
+/** Recovery before a claim: expired leases become crashes, and jobs that nobody began in time end. */
 
 import type { Buried, Crash, Expired } from '../../contract/claim.js'
 import { rememberedForMs, upkeepLimit } from '../../rules/bounds.js'
@@ -45,7 +45,7 @@ interface CrashedAnswer {
   readonly rows: CrashedRow[]
 }
 
-/** What upkeep has done, for the answer to the claim. */
+/** The crashes and ends that the answer to the claim lists. */
 interface RecoveryReport {
   readonly crashed: Crash[]
   readonly buried: Buried[]
@@ -78,7 +78,7 @@ export class PostgresRecovery {
     this.#run = Promise.resolve(run)
   }
 
-  /** Ends a bounded number of what has ended by time. `leaseMs`: the lease that the claim asks for in this queue. */
+  /** Recovers at most `upkeepLimit` crashed jobs, and ends as many expired ones. `leaseMs`: the lease that the claim asks for. */
   async recover(queue: NumberedQueue, leaseMs: number, told: RecoveryReport): Promise<void> {
     await this.#crash(queue, leaseMs, told)
     await this.#expire(queue, told)

@@ -10,7 +10,8 @@ import { sqlFunction } from '../schema/sql-function.js'
  * finds what was committed late. Takes a queue, the margin in µs that floors keep from now, and how long calls are
  * remembered, in ms. Returns null.
  *
- * A floor is locked before it is looked for: otherwise a raise would undo what a returned job has lowered meanwhile.
+ * It locks a floor before it looks for the first job: a job that comes back meanwhile lowers the floor, and a raise would
+ * undo that.
  */
 const keepUp = sqlFunction(
   'keep_up_1',

@@ -9,7 +9,7 @@ import type { PostgresListener } from '../client/postgres-listener.js'
 import { beginWait, endWait, lookForWork, ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 
-/** What `peek_1` tells of one queue. Instants are in ms, but `place` is in µs. */
+/** The answer of `peek_1` about one queue. Instants are in ms; `place` is in µs. */
 interface WaitLook {
   /** Whether a job is ready that did not fall due by itself, and whether any is. */
   readonly ready: boolean

@@ -100,7 +100,7 @@ export class RedisJoinFsck {
     return [...(isUnswept ? [unswept[1]] : []), ...mended].map((text) => ({ what, text }))
   }
 
-  /** A queue is registered before anything in it needs a sweep, so it is looked for there last. */
+  /** Whether it needs sweeps and is not registered for them. Whoever needs one registers first, so this looks there last. */
   async #isUnswept(name: string): Promise<boolean> {
     for (const shard of await this.#stored(name)) {
       const [isUsed] = listIn(await runOn(this.#client, shard, dueScript, ['0']))

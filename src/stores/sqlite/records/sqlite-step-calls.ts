@@ -23,7 +23,7 @@ import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { SqliteSettle } from '../work/sqlite-settle.js'
 
-/** What most calls need of a job. */
+/** The columns of a job that a call on its steps reads. */
 type SteppedRow = Pick<JobRow, 'rid' | 'state' | 'noted' | 'expires_at' | 'finished_at'>
 
 export class SqliteStepCalls {
