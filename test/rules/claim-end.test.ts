@@ -4,7 +4,7 @@ import type { SettleItem } from '#src/stores/contract/settle.js'
 import { afterFailure, afterSettle } from '#src/stores/rules/claim-end.js'
 
 const key = { queue: 'mails', id: 'a', fence: 7 }
-const job = { attempt: 2, error: 'old', reason: 'before', cancelRequested: false }
+const job = { attempt: 2, crashes: 1, error: 'old', reason: 'before', cancelRequested: false }
 const cancelling = { ...job, cancelRequested: true }
 const itself = (text: string | undefined) => text
 
@@ -50,15 +50,22 @@ const ends: readonly (readonly [what: string, item: Item, isOrdered: boolean, en
     'is released',
     { kind: 'release', delayMs: 0 },
     false,
-    { becomes: 'returned', attempt: 2, error: 'old', reason: 'before' },
+    { becomes: 'returned', attempt: 2, crashes: 1, error: 'old', reason: 'before' },
     { becomes: 'cancelled', attempt: 2 },
   ],
   [
     'is released for later, with a cause',
     { kind: 'release', delayMs: 1, error: 'busy' },
     false,
-    { becomes: 'delayed', attempt: 2, error: 'busy' },
-    { becomes: 'cancelled', error: 'busy' },
+    { becomes: 'delayed', attempt: 2, crashes: 0, error: 'busy' },
+    { becomes: 'cancelled', crashes: 1, error: 'busy' },
+  ],
+  [
+    'waits for a signal',
+    { kind: 'wait', signal: 'go' },
+    false,
+    { becomes: 'waiting', attempt: 2, crashes: 0, error: 'old', reason: 'before' },
+    { becomes: 'cancelled', crashes: 1 },
   ],
   [
     'is buried',
@@ -92,7 +99,7 @@ describe('a job', () => {
 
   it('that an operator lets fail counts an attempt, with texts as the store keeps them', () => {
     expect(afterFailure({ error: 'stop' }, job, false, (text) => `<${text}>`)).toEqual({
-      ...{ becomes: 'delayed', attempt: 3, error: '<stop>', reason: 'before' },
+      ...{ becomes: 'delayed', attempt: 3, crashes: 1, error: '<stop>', reason: 'before' },
     })
   })
 })

@@ -39,7 +39,8 @@ export type SettleItem = ClaimKey & { readonly hold?: Hold } & (
         readonly run?: EndedRun
       }
     /**
-     * Not counted; due again after `delayMs`. With 0 the job returns to its old place, and stays suspect if it was.
+     * Not counted; due again after `delayMs`, with no crashes. With 0 the job returns to its old place, and keeps its
+     * crashes and stays suspect if it was.
      * `error`: the cause, kept with the job like that of a failure; absent: the last error stays.
      */
     | {
@@ -57,7 +58,7 @@ export type SettleItem = ClaimKey & { readonly hold?: Hold } & (
       }
     /**
      * Not counted; the job waits for a signal, at most `withinMs`. `contract/steps` says what becomes of it. It is suspect
-     * no more.
+     * no more, and its crashes are forgotten.
      */
     | { readonly kind: 'wait'; readonly signal: string; readonly withinMs?: number }
     /** If the cancellation was requested with a reason, that reason stays. */

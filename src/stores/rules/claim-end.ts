@@ -8,6 +8,8 @@ import type { KeptResult, SettleItem } from '../contract/settle.js'
 /** A running job, as far as its end depends on it. `Text`: a text or none, in the form in which the store keeps it. */
 interface EndingJob<Text> {
   readonly attempt: number
+  /** Crashes charged to the job. */
+  readonly crashes: number
   readonly error: Text
   readonly reason: Text
   readonly cancelRequested: boolean
@@ -35,30 +37,35 @@ export interface EndDetails {
   readonly wait?: SignalWait
 }
 
-/** `textOf` brings a text into the form in which the store keeps it. */
+/**
+ * An end by which the job waits for its time or for a signal begins the count of its crashes anew: a job of weeks has
+ * crashed only if runs of it in a row do. `textOf` brings a text into the form in which the store keeps it.
+ */
 export function afterSettle<Text>(
   item: SettleItem,
   job: EndingJob<Text>,
   isOrdered: boolean,
   textOf: (text: string | undefined) => Text,
 ): ClaimEnd<Text> {
-  const { attempt, reason, cancelRequested } = job
+  const { attempt, crashes, reason, cancelRequested } = job
   const error = 'error' in item && item.error !== undefined ? textOf(item.error) : job.error
   switch (item.kind) {
     case 'complete':
-      return { becomes: isKept(item.result) ? 'kept' : 'completed', attempt, error, reason: textOf(undefined) }
+      return { becomes: isKept(item.result) ? 'kept' : 'completed', attempt, crashes, error, reason: textOf(undefined) }
     case 'retry':
       return afterFailure(item, job, isOrdered, textOf)
     case 'release':
-      if (cancelRequested) return { becomes: 'cancelled', attempt, error, reason }
-      return { becomes: item.delayMs > 0 ? 'delayed' : 'returned', attempt, error, reason }
+      if (cancelRequested) return { becomes: 'cancelled', attempt, crashes, error, reason }
+      if (item.delayMs > 0) return { becomes: 'delayed', attempt, crashes: 0, error, reason }
+      return { becomes: 'returned', attempt, crashes, error, reason }
     case 'wait':
-      return { becomes: cancelRequested ? 'cancelled' : 'waiting', attempt, error, reason }
+      if (cancelRequested) return { becomes: 'cancelled', attempt, crashes, error, reason }
+      return { becomes: 'waiting', attempt, crashes: 0, error, reason }
     case 'bury':
-      return { becomes: 'dead', attempt, error, reason: textOf(item.reason) }
+      return { becomes: 'dead', attempt, crashes, error, reason: textOf(item.reason) }
     case 'cancel': {
       const asked = textOf(item.reason)
-      return { becomes: 'cancelled', attempt, error, reason: cancelRequested ? (reason ?? asked) : asked }
+      return { becomes: 'cancelled', attempt, crashes, error, reason: cancelRequested ? (reason ?? asked) : asked }
     }
   }
 }
@@ -70,14 +77,14 @@ function isKept(result: KeptResult | undefined): boolean {
 /** After a counted failure. Unlike a release, it forgets the error before. */
 export function afterFailure<Text>(
   { last, error }: { readonly last?: boolean; readonly error?: string },
-  { attempt, reason, cancelRequested }: EndingJob<Text>,
+  { attempt, crashes, reason, cancelRequested }: EndingJob<Text>,
   isOrdered: boolean,
   textOf: (text: string | undefined) => Text,
 ): ClaimEnd<Text> {
   // An ordered queue goes on with the remaining payloads: those of a cancelled job must not come back.
   const isCancelled = cancelRequested && (!last || isOrdered)
   const becomes = isCancelled ? 'cancelled' : last ? 'exhausted' : 'delayed'
-  return { becomes, attempt: attempt + 1, error: textOf(error), reason }
+  return { becomes, attempt: attempt + 1, crashes, error: textOf(error), reason }
 }
 
 interface CrashedClaim {

@@ -172,7 +172,7 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     assert.deepEqual([processed, crashed], [9, 13])
   },
 
-  async 'crashes are kept over releases and failures'(scene) {
+  async 'crashes are kept over releases without delay and over failures'(scene) {
     await scene.add('a')
     await scene.claimOne({ leaseMs: 1_000, alone: true })
     await scene.advance(1_000)
@@ -180,6 +180,15 @@ export const crashing = plainConcern('crashing', [tellsCrashes], {
     await scene.end(await scene.claimOne({ alone: true }), { kind: 'retry', delayMs: 0 })
 
     assert.equal((await scene.claimOne()).crashes, 1)
+  },
+
+  async 'crashes are forgotten when a job is released for later'(scene) {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 1_000, alone: true })
+    await scene.advance(1_000)
+    await scene.end(await scene.claimOne({ alone: true }), { kind: 'release', delayMs: 1_000 })
+    await scene.advance(1_000)
+    assert.equal((await scene.claimOne()).crashes, 0)
   },
 
   'a job with a requested cancellation is gone when it crashes, and the crash is reported and counted': plainCase(

@@ -245,6 +245,17 @@ export const signalling = plainConcern('signals', [steps], {
     assert.deepEqual(await scene.claimIds(), ['a'])
   }),
 
+  'a job that has waited has no crashes': plainCase([steps, tellsCrashes], async (scene) => {
+    await scene.add('a')
+    await scene.claimOne({ leaseMs: 1_000, alone: true })
+    await scene.advance(1_000)
+    const claim = await scene.claimOne({ alone: true })
+    assert.equal(claim.crashes, 1)
+    await scene.end(claim, { kind: 'wait', signal: 'go' })
+    await signal(scene, 'go')
+    assert.equal((await scene.claimOne()).crashes, 0)
+  }),
+
   async 'a job that has waited keeps its old place'(scene) {
     await scene.add('a', 'b')
     await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })

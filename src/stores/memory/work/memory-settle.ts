@@ -35,11 +35,11 @@ export function fail(queue: MemoryQueue, job: MemoryJob, { reason, ...how }: Fai
 function carryOut(
   queue: MemoryQueue,
   job: MemoryJob,
-  { becomes, attempt, error, reason }: ClaimEnd<string | undefined>,
+  { becomes, attempt, crashes, error, reason }: ClaimEnd<string | undefined>,
   how: EndDetails,
   now: number,
 ): void {
-  Object.assign(job, { attempt, error, reason })
+  Object.assign(job, { attempt, crashes, error, reason })
   switch (becomes) {
     case 'completed':
     case 'cancelled':

@@ -51,10 +51,10 @@ export interface JobEnd {
 
 /** The end of a claim that is settled so. */
 export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
-  const { id, fence, crashes, pool } = row
+  const { id, fence, pool } = row
   const cancelRequested = (row.flags & jobFlags.cancelling) !== 0
-  const job = { attempt: row.attempt, error: row.error, reason: null, cancelRequested }
-  const { becomes, attempt, error, reason } = afterSettle<string | null>(item, job, false, (text) =>
+  const job = { attempt: row.attempt, crashes: row.crashes, error: row.error, reason: null, cancelRequested }
+  const { becomes, attempt, crashes, error, reason } = afterSettle<string | null>(item, job, false, (text) =>
     text === undefined ? null : storedText(text),
   )
   const counted = item.kind === 'complete' ? 'processed' : item.kind === 'retry' ? 'failed' : undefined

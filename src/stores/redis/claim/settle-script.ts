@@ -206,7 +206,7 @@ local function drop_done() end
         placed[#placed + 1] = id`,
     wait: `
   elseif kind == 'w' then
-    if has(j.claim.flags, CANCEL) then finish(j, 'x') else entries().wait(j, a, b) end`,
+    if has(j.claim.flags, CANCEL) then finish(j, 'x') else j.crashes = 0 entries().wait(j, a, b) end`,
     endMembers: String.raw`
   for n, rec in ipairs(placed[1] and call('HMGET', JOBS, unpack(placed)) or {}) do
     local i, id, place, serial, number = numbers[n], placed[n], nil, nil, nil
@@ -302,7 +302,7 @@ local function settle(n, id, kind, hold)
     if b ~= '' then call('HSET', NOTES, 'e' .. id, given(b)) end
     if has(j.claim.flags, CANCEL) then finish(j, 'x')
     elseif tonumber(a) == 0 then put_back(j, j.suspect)
-    else schedule(j, tonumber(a)) end
+    else j.crashes = 0 schedule(j, tonumber(a)) end
   elseif kind == 'b' then
     know_run(j, c)
     bury(j, given(b), given(a))${parts[kind].wait}

@@ -134,6 +134,7 @@ export class SqliteSettle {
     const jobs = this.#transaction.jobsOf(queue)
     const { becomes } = end
     job.attempt = end.attempt
+    job.crashes = end.crashes
     job.error = end.error
     job.reason = end.reason
     switch (becomes) {
@@ -250,8 +251,8 @@ export class SqliteSettle {
   }
 }
 
-function endingJob({ attempt, error, reason, cancelling }: JobRow) {
-  return { attempt, error, reason, cancelRequested: cancelling === 1 }
+function endingJob({ attempt, crashes, error, reason, cancelling }: JobRow) {
+  return { attempt, crashes, error, reason, cancelRequested: cancelling === 1 }
 }
 
 function detailsOf(item: SettleItem): EndDetails {
