@@ -4,7 +4,7 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { type ClusterServers, startRedis } from 'millrace/store-testing'
+import { type ClusterServers, type RedisServer, startRedis } from 'millrace/store-testing'
 import type { Dice } from '#src/store-testing/sequences/dice.js'
 import { redisVersion } from '../redis-version.js'
 import type { Report, Summary } from '../report.js'
@@ -83,6 +83,7 @@ async function onRedis(report: Report, isUnkind: boolean): Promise<DrillSeen> {
 async function onCluster(isUnkind: boolean): Promise<DrillSeen> {
   const cluster = await startRedis({ mode: 'cluster', config: durable })
   const counts = { moves: 0, restarts: 0 }
+  const mover = new SlotMover(cluster)
   try {
     const disturb = async (dice: Dice) => {
       if (dice.chance(0.1)) {
@@ -90,7 +91,7 @@ async function onCluster(isUnkind: boolean): Promise<DrillSeen> {
         await server.kill()
         await server.restart()
         counts.restarts += 1
-      } else if (await hasMoved(cluster, dice)) counts.moves += 1
+      } else if (await mover.moves(dice)) counts.moves += 1
     }
     const seen = await joinsDrill({ ...plan, isUnkind }, cluster.url, disturb)
     return { ...seen, acts: { ...seen.acts, 'slot moves': counts.moves, restarts: counts.restarts } }
@@ -102,16 +103,43 @@ async function onCluster(isUnkind: boolean): Promise<DrillSeen> {
 /** The shards of the drill's queues, by the tags of their keys. */
 const tags = ['rows:0', 'rows:1', 'rows:2', 'sums:0', 'sums:1', 'tops', 'loose'].map((shard) => `{millrace:${shard}}`)
 
-/** Moves the slot of a shard to another master, a few keys at a time. False: the cluster is not whole after a restart. */
-async function hasMoved(cluster: ClusterServers, dice: Dice): Promise<boolean> {
-  try {
-    const slot = Number(await cluster.servers[0]!.ask('CLUSTER', 'KEYSLOT', dice.pick(tags)))
-    const from = await cluster.masterOf(slot)
-    const to = dice.pick(cluster.servers.filter((server) => server !== from))
-    for await (const _ of cluster.moveSlot(slot, from, to, { batch: 4 })) await delay(dice.whole(0, 30))
-    return true
-  } catch {
-    return false
+interface SlotMove {
+  readonly slot: number
+  readonly from: RedisServer
+  readonly to: RedisServer
+}
+
+/**
+ * Moves the slot of a shard to another master, a few keys at a time. A move that a restart has interrupted goes on before
+ * another begins: a slot that is half moved to two masters loses keys.
+ */
+class SlotMover {
+  readonly #cluster: ClusterServers
+  #halfDone: SlotMove | undefined
+
+  constructor(cluster: ClusterServers) {
+    this.#cluster = cluster
+  }
+
+  /** False: the cluster is not whole after a restart. */
+  async moves(dice: Dice): Promise<boolean> {
+    try {
+      this.#halfDone ??= await this.#another(dice)
+      const { slot, from, to } = this.#halfDone
+      if ((await this.#cluster.masterOf(slot)) === from)
+        for await (const _ of this.#cluster.moveSlot(slot, from, to, { batch: 4 })) await delay(dice.whole(0, 30))
+      this.#halfDone = undefined
+      return true
+    } catch {
+      return false
+    }
+  }
+
+  async #another(dice: Dice): Promise<SlotMove> {
+    const { servers } = this.#cluster
+    const slot = Number(await servers[0]!.ask('CLUSTER', 'KEYSLOT', dice.pick(tags)))
+    const from = await this.#cluster.masterOf(slot)
+    return { slot, from, to: dice.pick(servers.filter((server) => server !== from)) }
   }
 }
 

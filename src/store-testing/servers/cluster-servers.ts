@@ -79,7 +79,8 @@ export class ClusterServers {
       for (;;) {
         const keys = (await source.call('CLUSTER', 'GETKEYSINSLOT', slot, batch)) as string[]
         if (keys.length === 0) break
-        await source.call('MIGRATE', to.host, to.port, '', 0, migrateTimeoutMs, 'KEYS', ...keys)
+        // A step whose answer was lost may have brought a key. As long as the source has it, that one counts.
+        await source.call('MIGRATE', to.host, to.port, '', 0, migrateTimeoutMs, 'REPLACE', 'KEYS', ...keys)
         moved += keys.length
         yield moved
       }
