@@ -146,7 +146,7 @@ const queues: [string, unknown, RegExp][] = [
 const stores: [string, unknown, RegExp][] = [
   ['no store', undefined, /store: must be a store such as/],
   ['a number', 5, /store: must be a store such as/],
-  ['a scheme there is not', 'postgres://u:secret@h/db', /expected 'memory:'.*got 'postgres:\/\/…@h\/db'/],
+  ['a scheme there is not', 'mysql://u:secret@h/db', /expected 'memory:'.*got 'mysql:\/\/…@h\/db'/],
   ['a path without a scheme', 'jobs.db', /expected 'memory:'/],
   ['an object of no store', { file: 'jobs.db' } as never, /expected 'memory:'.*; got \[object Object\]$/],
   [

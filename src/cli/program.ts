@@ -76,7 +76,7 @@ function isCommand(word: string): word is keyof typeof commands {
 
 function emptyProgram(): Command {
   return new Command('millrace')
-    .description('Background jobs: embedded on SQLite with no server, or on Redis and Valkey.')
+    .description('Background jobs: embedded on SQLite with no server, or on Postgres, Redis and Valkey.')
     .version(packageVersion() ?? 'unknown', '--version', 'print the version')
     .helpOption('--help', 'show this')
     .helpCommand(false)
@@ -97,7 +97,7 @@ Examples:
 Environment:
   MILLRACE_CONFIG       path of the configuration; separate several by ':' (';' on Windows)
   MILLRACE_STORE        store of the jobs; overrides that of exported options (an exported mill reads it itself)
-  MILLRACE_NAMESPACE    prefix of keys in Redis and of queues in SQS; likewise
+  MILLRACE_NAMESPACE    prefix of keys in Redis and of queues in SQS, schema in Postgres; likewise
   MILLRACE_HOST         name of this machine, where containers share one file
   MILLRACE_CONCURRENCY  default of work --concurrency
   MILLRACE_PROCESSES    default of work --processes

@@ -12,6 +12,9 @@ import { type Clock, systemClock } from '../core/platform/clock.js'
 import { defined } from '../core/values/defined.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
+import { isPostgresUrl, postgresAddress, postgresAddressText } from '../stores/postgres/client/postgres-address.js'
+import { postgresStore, schemaFor } from '../stores/postgres/postgres-module.js'
+import { postgresTraits } from '../stores/postgres/postgres-traits.js'
 import {
   addressText,
   isRedisUrl,
@@ -62,7 +65,7 @@ export interface StoreSource {
 }
 
 const forms =
-  "expected 'memory:', 'sqlite:path/to/jobs.db', 'redis://host:port', 'sqs://region', { hosts } of a Redis or { module, export }"
+  "expected 'memory:', 'sqlite:path/to/jobs.db', 'postgres://user@host/database', 'redis://host:port', 'sqs://region', { hosts } of a Redis or { module, export }"
 
 export const plainAccess: StoreAccess = { namespace: 'millrace', replicas: 0 }
 
@@ -78,6 +81,7 @@ export function storeSource(
   }
   if (typeof descriptor !== 'string') return refuse(`${forms}; got ${describe(descriptor)}${hintOn(descriptor)}`)
   if (isRedisUrl(descriptor)) return redisSource(descriptor, access)
+  if (isPostgresUrl(descriptor)) return postgresSource(descriptor, access)
   if (descriptor.startsWith('sqs:')) return sqsSource(descriptor, access)
   const at = descriptor.indexOf(':')
   const [scheme, rest] = [descriptor.slice(0, at), descriptor.slice(at + 1)]
@@ -154,10 +158,15 @@ function isDriverName(name: string): name is DriverName {
 
 /** The secrets in a descriptor, in every form in which they may be written elsewhere. */
 export function secretsOf(descriptor: StoreDescriptor): string[] {
+  const given = passwordsIn(descriptor).filter((one) => typeof one === 'string' && one !== '') as string[]
+  return [...new Set(given.flatMap((one) => [one, encodeURIComponent(one)]))]
+}
+
+function passwordsIn(descriptor: StoreDescriptor): unknown[] {
+  if (typeof descriptor === 'string' && isPostgresUrl(descriptor)) return [postgresAddress(descriptor).password]
   if (typeof descriptor === 'string' ? !isRedisUrl(descriptor) : !('hosts' in descriptor)) return []
   const { password, sentinelPassword } = redisAddress(descriptor as string | RedisAddressOptions)
-  const given = [password, sentinelPassword].filter((one) => one !== undefined && one !== '') as string[]
-  return [...new Set(given.flatMap((one) => [one, encodeURIComponent(one)]))]
+  return [password, sentinelPassword]
 }
 
 function redisSource(descriptor: string | RedisAddressOptions, access: StoreAccess): StoreSource {
@@ -169,6 +178,18 @@ function redisSource(descriptor: string | RedisAddressOptions, access: StoreAcce
     access,
     traits: redisTraits,
     create: () => redisStore({ url: descriptor, ...access }),
+  }
+}
+
+function postgresSource(descriptor: string, access: StoreAccess): StoreSource {
+  const address = postgresAddress(descriptor)
+  schemaFor(address, access.namespace)
+  return {
+    text: postgresAddressText(address),
+    descriptor,
+    access,
+    traits: postgresTraits,
+    create: () => postgresStore({ url: descriptor, namespace: access.namespace }),
   }
 }
 

@@ -54,8 +54,8 @@ describe('a new project that is broken', () => {
     ],
     [
       'a wrong store',
-      'sqlite:.millrace/jobs.db → postgres://me:secret@host/db',
-      /:6:3 store: expected 'memory:', .*got 'postgres:\/\/…@host\/db'/,
+      'sqlite:.millrace/jobs.db → mysql://me:secret@host/db',
+      /:6:3 store: expected 'memory:', .*got 'mysql:\/\/…@host\/db'/,
     ],
     [
       'no default export',

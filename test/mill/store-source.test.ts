@@ -27,6 +27,11 @@ describe('an unusable store address', () => {
     'memory://:sesame@h',
     'redis://:sesame@h/x',
     'redis://:ses%ame@h',
+    'postgres://u:sesame@h',
+    'postgres://u:pa/sesame@h/db',
+    'postgres:sesame',
+    'postgres://u@h/db?sesame=1',
+    'postgres://u:ses%ame@h/db',
   ])('is refused without showing its password: %s', (store) => {
     let error: unknown
     try {
@@ -39,9 +44,12 @@ describe('an unusable store address', () => {
   })
 })
 
-it('the store of a mill is printed without its password in every way', () => {
-  const mill = millrace({ store: 'redis://user:sesame@127.0.0.1:1/2' })
-  expect(mill.store.text).toBe('redis://user@127.0.0.1:1/2')
+it.each([
+  ['redis://user:sesame@127.0.0.1:1/2', 'redis://user@127.0.0.1:1/2'],
+  ['postgres://user:sesame@127.0.0.1:1/shop?schema=jobs', 'postgres://user@127.0.0.1:1/shop'],
+])('the store of a mill is printed without its password in every way: %s', (store, text) => {
+  const mill = millrace({ store })
+  expect(mill.store.text).toBe(text)
   expect(
     inspect(mill, { depth: 9, showHidden: true }) + inspect(mill.store) + JSON.stringify(mill.store),
   ).not.toContain('sesame')

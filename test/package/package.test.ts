@@ -32,10 +32,9 @@ describe('the package', () => {
 
   it('holds the program, its types, the documentation and nothing else', () => {
     const program = filesBelow('src').map((file) => file.replace(/^src/, 'dist').replace(/ts$/, 'js'))
-    // Only tests of this repository use the harnesses of its stores, and the store for Postgres, which is not public yet.
-    // A file of types has nothing to load.
+    // Only tests of this repository use the harnesses of its stores. A file of types has nothing to load.
     const isLeftOut = (file: string) =>
-      /^dist\/(?:stores\/postgres|store-testing\/(?:(?:harness|state)\/(?:redis|sqlite|postgres|file-clock|shared-thread)|servers\/postgres))/.test(
+      /^dist\/store-testing\/(?:(?:harness|state)\/(?:redis|sqlite|postgres|file-clock|shared-thread)|servers\/postgres)/.test(
         file,
       ) ||
       (!paths.includes(file) && /^export \{\};$/m.test(readFileSync(join(root, file), 'utf8')))
@@ -70,8 +69,9 @@ describe('the package', () => {
     expect(paths.filter((path) => foreign.test(path))).toEqual([])
   })
 
-  it('is small: less than 4.45 MB unpacked, with four stores, the web handler and the documentation', () => {
-    expect(unpackedSize).toBeLessThan(4_450_000)
+  // The store for Postgres brings functions of the database as text, which nothing makes shorter.
+  it('is small: less than 4.6 MB unpacked, with five stores, the web handler and the documentation', () => {
+    expect(unpackedSize).toBeLessThan(4_600_000)
   })
 
   it('passes publint without a finding', async () => {

@@ -63,7 +63,7 @@ function requestFor(target: string, store: string): ScaffoldRequest {
     readonly version: string
     readonly peerDependencies: Readonly<Record<string, string>>
   }
-  const needed = /^redis/.test(store) ? 'ioredis' : store.startsWith('sqs:') ? '@aws-sdk/client-sqs' : undefined
+  const needed = Object.entries(storePackages).find(([scheme]) => store.startsWith(scheme))?.[1]
   // The name of the package, the namespace, the systemd unit and the user.
   const name =
     basename(target)
@@ -78,6 +78,9 @@ function requestFor(target: string, store: string): ScaffoldRequest {
     storePackages: needed === undefined ? {} : { [needed]: own.peerDependencies[needed]! },
   }
 }
+
+/** What a store needs besides Millrace, by how its address begins. */
+const storePackages = { redis: 'ioredis', postgres: 'pg', 'sqs:': '@aws-sdk/client-sqs' }
 
 async function packageIn(target: string, request: ScaffoldRequest): Promise<{ file: string; done: Done }> {
   const { scaffoldPackage } = await import('./scaffold.js')

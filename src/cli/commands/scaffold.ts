@@ -70,7 +70,7 @@ import { sendEmail } from './tasks/send-email.ts'
 /** The mill that \`millrace work\`, every other command and your programs load. All options: node_modules/millrace/docs/configuration.md */
 export default millrace({
   store: process.env.MILLRACE_STORE ?? '${store}',
-  // The prefix of all keys in Redis and of all queues in SQS: it keeps projects apart that share a server.
+  // The prefix of all keys in Redis and of all queues in SQS, the schema in Postgres: it keeps projects apart that share a server.
   namespace: '${name}',
   queues: { default: { weight: 10 } },
   tasks: [sendEmail],${store.startsWith('sqs:') ? '' : scheduleText}

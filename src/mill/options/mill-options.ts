@@ -50,13 +50,14 @@ export interface MillOptions<
   Scheduled extends Readonly<Record<string, AnyTask>> = Readonly<Record<string, AnyTask>>,
 > {
   /**
-   * The store of the jobs: `'memory:'`, `'sqlite:path/to/jobs.db'`, `'redis://host:port'` (also `redis+sentinel:`,
-   * `redis+cluster:` and `rediss…` for TLS; or its parts, `{ hosts, … }`), `'sqs://region'`, or `{ module, export }`
-   * for a function that makes a store.
+   * The store of the jobs: `'memory:'`, `'sqlite:path/to/jobs.db'`, `'postgres://user@host/database'`,
+   * `'redis://host:port'` (also `redis+sentinel:`, `redis+cluster:` and `rediss…` for TLS; or its parts, `{ hosts, … }`),
+   * `'sqs://region'`, or `{ module, export }` for a function that makes a store.
    */
   readonly store: StoreDescriptor
   /**
-   * The prefix of all keys in a store that others share. It has no effect on SQLite, where the file is the mill's own.
+   * The prefix of all keys in a store that others share; in Postgres the schema. It has no effect on SQLite, where the file
+   * is the mill's own.
    * Default `'millrace'`.
    */
   readonly namespace?: string | undefined

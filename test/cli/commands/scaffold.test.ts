@@ -4,7 +4,12 @@ import { describe, expect, it } from 'vitest'
 import { scaffoldFiles } from '#src/cli/commands/scaffold.js'
 
 const filesFor = (store: string) => scaffoldFiles({ name: 'shop', version: '0.1.0', store, storePackages: {} })
-const stores = ['sqlite:.millrace/jobs.db', 'redis://localhost:6379', 'sqs://eu-central-1']
+const stores = [
+  'sqlite:.millrace/jobs.db',
+  'redis://localhost:6379',
+  'postgres://postgres@localhost/shop',
+  'sqs://eu-central-1',
+]
 
 describe('a new project', () => {
   it.each(stores)('has its own namespace on %s', (store) => {

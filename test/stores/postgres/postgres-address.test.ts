@@ -40,6 +40,7 @@ describe('a Postgres address', () => {
     ['postgres://host/shop?secret=1', 'a parameter is not known'],
     ['postgres://host/shop?sslmode=prefer', "'sslmode' must be"],
     ['postgres://host/shop?schema=pg_jobs', "not with 'pg_'"],
+    ['postgres://host/shop?schema=-jobs', 'beginning with none'],
     ['postgres://host/shop?schema=', '1 to 63 characters'],
     [`postgres://host/shop?schema=${'x'.repeat(64)}`, '1 to 63 characters'],
     ['postgres://a%zz@host/shop', "a '%' that begins no code"],

@@ -11,7 +11,8 @@ export interface PostgresAddress {
   /** Tried in this order; the first that takes writes is used. */
   readonly hosts: readonly PostgresHost[]
   readonly user?: string
-  readonly password?: string
+  /** A function is asked at each connection: a token that changes may come from it. */
+  readonly password?: string | (() => string | Promise<string>)
   readonly database: string
   /** Default `'millrace'`. */
   readonly schema?: string
@@ -20,8 +21,13 @@ export interface PostgresAddress {
    * connections for a transaction. `'none'`: nothing is heard, and waiters look by themselves.
    */
   readonly listen?: PostgresHost | 'none'
-  /** `'require'`: encrypted, the certificate unchecked. `'verify-full'`: checked against those that Node trusts. */
-  readonly tls: 'disable' | 'require' | 'verify-full'
+  /**
+   * `'require'`: encrypted, the certificate unchecked. `'verify-full'`: checked against those that Node trusts. An object:
+   * the options of Node's `tls.connect`.
+   */
+  readonly tls: 'disable' | 'require' | 'verify-full' | object
+  /** Makes the socket, for a server that is reached through another program's library. */
+  readonly stream?: () => object
 }
 
 const forms =
@@ -33,6 +39,11 @@ const hidden = 'What was given is not shown, as it may hold a password'
 const shape = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/([^@/?#]+)(?:\?([^@#]*))?$/
 const modes = ['disable', 'require', 'verify-full'] as const
 const parameters = ['schema', 'listen', 'sslmode']
+
+/** Whether the text looks like the address of a Postgres. */
+export function isPostgresUrl(text: string): boolean {
+  return /^postgres(?:ql)?:/.test(text)
+}
 
 /** Throws `ConfigError`, which never shows a password. */
 export function postgresAddress(url: string): PostgresAddress {
@@ -52,7 +63,7 @@ export function postgresAddress(url: string): PostgresAddress {
     ...(password.length === 0 ? {} : { password: decoded(password.join(':')) }),
     database: decoded(database),
     ...(schema === null ? {} : { schema: schemaOf(schema) }),
-    ...(listen === null ? {} : { listen: listen === 'none' ? listen : hostOf(listen) }),
+    ...(listen === null ? {} : { listen: listenOf(listen) }),
     tls,
   }
 }
@@ -63,13 +74,18 @@ export function postgresAddressText({ hosts, user, database }: PostgresAddress):
   return `postgres://${user === undefined ? '' : `${encodeURIComponent(user)}@`}${list}/${encodeURIComponent(database)}`
 }
 
-/** Throws `ConfigError` for a name that Postgres would cut or keeps for itself, or that would have to be quoted in texts. */
-export function schemaOf(name: string): string {
-  if (!/^(?!pg_)[a-z_][\w.-]{0,62}$/i.test(name))
+/** Throws `ConfigError` for a name that Postgres would cut or keeps for itself. `called`: the setting that has it. */
+export function schemaOf(name: string, called = "'schema' in its address"): string {
+  if (!/^(?!pg_)\w[\w.-]{0,62}$/i.test(name))
     refuse(
-      "'schema' must have 1 to 63 characters, letters of ASCII, digits, '_', '-' and '.', and begin with a letter or '_', but not with 'pg_', which is Postgres's own",
+      `${called} is the name of a schema of Postgres: 1 to 63 characters, letters of ASCII, digits, '_', '-' and '.', beginning with none of the last two, and not with 'pg_', which is Postgres's own`,
     )
   return name
+}
+
+/** Throws `ConfigError` for anything but `'none'` and a host. */
+export function listenOf(text: string): PostgresHost | 'none' {
+  return text === 'none' ? text : hostOf(text)
 }
 
 function hostOf(text: string): PostgresHost {

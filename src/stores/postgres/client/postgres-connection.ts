@@ -207,7 +207,7 @@ export class PostgresConnection {
   }
 
   #config({ host, port }: PostgresHost) {
-    const { user, password, database, tls } = this.#address
+    const { user, password, database, tls, stream } = this.#address
     return {
       ...{
         host,
@@ -220,7 +220,10 @@ export class PostgresConnection {
       application_name: 'millrace',
       ...(user === undefined ? {} : { user }),
       ...(password === undefined ? {} : { password }),
-      ...(tls === 'disable' ? {} : { ssl: { rejectUnauthorized: tls === 'verify-full' } }),
+      ...(tls === 'disable'
+        ? {}
+        : { ssl: typeof tls === 'object' ? tls : { rejectUnauthorized: tls === 'verify-full' } }),
+      ...(stream === undefined ? {} : { stream: stream as () => Socket }),
     }
   }
 
