@@ -17,9 +17,9 @@ import { defaultStartAt, type HarnessMaker, type StoreHarness, UnseenError } fro
 /** The server of a test was started so long before it. */
 const upForMs = 20 * 365 * 86_400_000
 
-/** A job is scheduled while it is not due, and running while it has a fence. */
+/** A job is scheduled while it is not due, running while it has a fence, and waiting if it sits aside. */
 const state = (row: string) =>
-  `CASE WHEN ${row}.fence > 0 THEN 'running' WHEN abs(${row}.stamp) > @.us() THEN 'scheduled' ELSE 'ready' END`
+  `CASE WHEN ${row}.fence > 0 THEN 'running' WHEN ${row}.pool = -1 THEN 'waiting' WHEN abs(${row}.stamp) > @.us() THEN 'scheduled' ELSE 'ready' END`
 
 const replaced = `
 CREATE TABLE @.harness (ms bigint NOT NULL, run bigint NOT NULL);

@@ -3,6 +3,7 @@
  */
 
 import { resultDropped } from '../../stores/contract/job-records.js'
+import { type StepColumns, storedStep } from '../../stores/postgres/joins/postgres-steps.js'
 import { endedStates, jobFlags } from '../../stores/postgres/schema/postgres-tables.js'
 import { payloadFrom, textFrom } from '../../stores/postgres/work/stored-payload.js'
 import { callMemoryCount, callMemoryMs } from '../../stores/rules/bounds.js'
@@ -18,6 +19,7 @@ import {
   type CanonicalQueue,
   type CanonicalState,
   canonicalPayload,
+  canonicalStep,
 } from './canonical-state.js'
 
 /** A row; whole numbers of 8 bytes come as text. */
@@ -33,17 +35,23 @@ export async function postgresState(ask: AskPostgres): Promise<CanonicalState> {
   return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)), throttles: [] }
 }
 
+/** The entries of the job in this row. */
+function stepsOf(row: string): string {
+  return `(SELECT json_agg(json_build_array(s.kind, s.name, s.at, s.until, s.codec, s.payload) ORDER BY s.n)
+       FROM @.step s WHERE s.id = ${row}.id AND s.qid = ${row}.qid) AS steps`
+}
+
 async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Promise<CanonicalQueue> {
   const of = [queue['qid']]
   const jobs = await ask(
     `SELECT j.*, b.worker, b.alone, coalesce(o.lease_ms, b.lease_ms) AS until_lease, o.started_ms, o.host, o.boot, o.pidns, o.pid, o.ticks,
-       o.progress, c.payload AS checkpoint, c.codec AS checkpoint_codec
-     FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
+       o.progress, c.payload AS checkpoint, c.codec AS checkpoint_codec, w.signal, w.until AS waits_until, ${stepsOf('j')}
+     FROM @.job j LEFT JOIN @.signal_wait w ON w.id = j.id AND w.qid = j.qid LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
      LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.qid = $1`,
     of,
   )
   const ended = await ask(
-    `SELECT e.*, c.payload AS checkpoint, c.codec AS checkpoint_codec FROM @.ended e
+    `SELECT e.*, c.payload AS checkpoint, c.codec AS checkpoint_codec, NULL AS signal, ${stepsOf('e')} FROM @.ended e
      LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid WHERE e.qid = $1`,
     of,
   )
@@ -107,7 +115,7 @@ function liveJob(row: PgRow, now: number): CanonicalJob {
   const isReady = Math.abs(Number(row['stamp'])) <= now * 1_000
   return {
     ...facts(row),
-    state: isRunning ? 'running' : isReady ? 'ready' : 'scheduled',
+    state: isRunning ? 'running' : row['pool'] === -1 ? 'waiting' : isReady ? 'ready' : 'scheduled',
     suspect: row['pool'] === 1,
     updatedAt: Number(row['updated_ms']),
     finishedAt: null,
@@ -178,8 +186,8 @@ function facts(row: PgRow) {
     log: '',
     fields: null,
     error: textOr(row['error']),
-    steps: [],
-    awaits: null,
+    steps: ((row['steps'] ?? []) as StepColumns[]).map((columns) => canonicalStep(storedStep(columns))),
+    awaits: row['signal'] === null ? null : { signal: textOr(row['signal'])!, until: numberOr(row['waits_until']) },
   }
 }
 

@@ -1,5 +1,7 @@
 /** All functions that a Postgres store has in the database, in the order in which they are made. */
 
+import { reportFunctions } from './joins/join-reports.js'
+import { jobStepFunctions } from './joins/postgres-steps.js'
 import type { SqlFunction } from './schema/sql-function.js'
 import { endFunctions } from './work/end-functions.js'
 import { enqueueFunctions } from './work/enqueue-functions.js'
@@ -21,4 +23,6 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...depthFunctions,
   ...ringFunctions,
   ...upkeepFunctions,
+  ...reportFunctions,
+  ...jobStepFunctions,
 ]

@@ -6,11 +6,14 @@ import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
+import type { Steps } from '../contract/steps.js'
 import type { Store } from '../contract/store.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
 import type { PostgresAddress } from './client/postgres-address.js'
 import { PostgresConnection } from './client/postgres-connection.js'
 import { PostgresListener } from './client/postgres-listener.js'
+import { PostgresReports } from './joins/join-reports.js'
+import { PostgresSteps } from './joins/postgres-steps.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
 import { ensureSchema } from './schema/postgres-schema.js'
@@ -35,6 +38,7 @@ interface PostgresStoreParts {
 
 export class PostgresStore implements Store {
   readonly traits = postgresTraits
+  readonly steps: Steps
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -50,14 +54,16 @@ export class PostgresStore implements Store {
   constructor({ address, mostClaimBytes: most = mostClaimBytes }: PostgresStoreParts) {
     const connection = new PostgresConnection(address, address.schema ?? 'millrace')
     const queues = new PostgresQueues(connection)
-    const recovery = new PostgresRecovery(connection)
+    const reports = new PostgresReports(connection)
+    const recovery = new PostgresRecovery(connection, reports)
     const upkeep = new PostgresUpkeep(connection)
     this.#connection = connection
     this.#listener = new PostgresListener(connection, address)
     this.#queues = queues
-    this.#enqueue = new PostgresEnqueue(connection, queues)
+    this.#enqueue = new PostgresEnqueue(connection, queues, reports)
     this.#claim = new PostgresClaim({ connection, queues, recovery, upkeep, mostClaimBytes: most })
     this.#settle = new PostgresSettle(connection, queues, recovery)
+    this.steps = this.#facet(new PostgresSteps(connection, queues), ['keep', 'read', 'forget', 'signal', 'sweep'])
     this.#wait = new PostgresWait(connection, this.#listener, queues)
   }
 
@@ -115,6 +121,16 @@ export class PostgresStore implements Store {
     } finally {
       this.#calls.delete(answer)
     }
+  }
+
+  /** These calls of a facet, each as a call of the store. */
+  #facet<Facet extends object>(facet: Facet, names: readonly (keyof Facet & string)[]): Facet {
+    const calls = names.map((name) => [
+      name,
+      (...values: unknown[]) =>
+        this.#underWay(async () => (facet[name] as (...of: unknown[]) => Promise<unknown>).call(facet, ...values)),
+    ])
+    return Object.fromEntries(calls) as Facet
   }
 
   /** Resolves when the schema is there. */

@@ -169,20 +169,23 @@ export const stepping = plainConcern('steps', [steps], {
     }
   }),
 
-  async 'an operator who runs a job now ends its sleep; a failure of its run does not'(scene) {
-    const nap = { name: 'nap', kind: 'sleep', forMs: 60_000 } as const
-    await scene.add('a')
-    const at = await scene.now()
-    const claim = await scene.claimOne()
-    await keep(scene, claim, charged)
-    await keep(scene, claim, nap)
-    await scene.end(claim, { kind: 'retry', delayMs: 1_000, error: 'a step beside it failed' })
-    assert.deepEqual((await read(scene)).at(-1), { name: 'nap', kind: 'sleep', at, until: at + 60_000 })
-    await scene.advance(500)
-    assert.equal((await scene.records.runNow(scene.queue, { ids: ['a'] })).changed, 1)
-    assert.deepEqual((await read(scene)).at(-1), { name: 'nap', kind: 'sleep', at, until: at + 500 })
-    assert.equal((await read(scene)).length, 2)
-  },
+  'an operator who runs a job now ends its sleep; a failure of its run does not': plainCase(
+    [steps, records],
+    async (scene) => {
+      const nap = { name: 'nap', kind: 'sleep', forMs: 60_000 } as const
+      await scene.add('a')
+      const at = await scene.now()
+      const claim = await scene.claimOne()
+      await keep(scene, claim, charged)
+      await keep(scene, claim, nap)
+      await scene.end(claim, { kind: 'retry', delayMs: 1_000, error: 'a step beside it failed' })
+      assert.deepEqual((await read(scene)).at(-1), { name: 'nap', kind: 'sleep', at, until: at + 60_000 })
+      await scene.advance(500)
+      assert.equal((await scene.records.runNow(scene.queue, { ids: ['a'] })).changed, 1)
+      assert.deepEqual((await read(scene)).at(-1), { name: 'nap', kind: 'sleep', at, until: at + 500 })
+      assert.equal((await read(scene)).length, 2)
+    },
+  ),
 
   'a job that has reached a step does not expire any more': plainCase([steps, expires], async (scene) => {
     await scene.add({ id: 'a', expiresMs: 1_000 })

@@ -1,9 +1,12 @@
 /** The tables of a Postgres store. Texts that are compared are in the order of their bytes. */
 
+import { joinTables } from './join-tables.js'
+
 /**
  * `job`: what waits and what runs. A claim writes only the fence, which no index contains, and pages have room: no index is
  * written then. A place is `stamp`, the instant in µs from which the job may begin, negated in a queue that takes the
- * latest first; and `seq`, which orders equal stamps. `flags`: see `job-flags`.
+ * latest first; and `seq`, which orders equal stamps. `flags`: see `jobFlags`. `pool` -1: it waits for its members or for a signal.
+ * `places`: of a member, in its joins.
  *
  * Dead rows must go soon, however few they are, and truncating a table would lock everybody out.
  */
@@ -14,7 +17,7 @@ CREATE TABLE @.job (
   qid int NOT NULL, weight int NOT NULL DEFAULT 0,
   pool smallint NOT NULL DEFAULT 0, rank int NOT NULL DEFAULT 0, attempt smallint NOT NULL DEFAULT 1,
   crashes smallint NOT NULL DEFAULT 0, flags smallint NOT NULL DEFAULT 0,
-  id text COLLATE "C" NOT NULL, task text NOT NULL, codec text, meta text, error text, payload text NOT NULL
+  id text COLLATE "C" NOT NULL, task text NOT NULL, codec text, meta text, error text, payload text NOT NULL, places text
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on, vacuum_truncate = off);
 CREATE UNIQUE INDEX job_id ON @.job (id, qid);
@@ -46,11 +49,11 @@ CREATE TABLE @.checkpoint (
 /** `ended`: dead jobs, kept results, and remembered ids, apart from the table that every call uses. */
 const ended = `
 CREATE TABLE @.ended (
-  qid int NOT NULL, state smallint NOT NULL, rank int NOT NULL, attempt smallint NOT NULL, crashes smallint NOT NULL,
+  qid int NOT NULL, state smallint NOT NULL, flags smallint NOT NULL DEFAULT 0, rank int NOT NULL, attempt smallint NOT NULL, crashes smallint NOT NULL,
   seq bigint NOT NULL DEFAULT nextval('@.job_seq'), stamp bigint NOT NULL, created_ms bigint NOT NULL, finished_ms bigint NOT NULL,
   until_ms bigint, remember_ms bigint NOT NULL,
   id text COLLATE "C" NOT NULL, task text NOT NULL, worker text, codec text, meta text, error text, reason text, payload text,
-  result text, result_codec text,
+  result text, result_codec text, places text,
   started_ms bigint, host text, boot text, pidns text, pid bigint, ticks bigint, progress text, PRIMARY KEY (id, qid)
 );
 CREATE INDEX ended_state ON @.ended (qid, state, finished_ms, seq);
@@ -87,7 +90,7 @@ export const tables: string = `
 CREATE SEQUENCE @.job_seq CACHE 1;
 CREATE SEQUENCE @.fence_seq;
 CREATE TABLE @.meta (version int NOT NULL);
-${queues}${job}${claims}${ended}`
+${queues}${job}${claims}${ended}${joinTables}`
 
 /** The bits of `job.flags`. Nothing is looked up for a job that has none. */
 export const jobFlags = {
@@ -99,6 +102,14 @@ export const jobFlags = {
   checkpoint: 4,
   /** It is to be cancelled. */
   cancelling: 8,
+  /** It is a member of joins: its end is reported. */
+  member: 16,
+  /** It is a join. */
+  join: 32,
+  /** It has rows in `step`. */
+  steps: 64,
+  /** It waits for a signal, with a row in `signal_wait`. */
+  awaiting: 128,
 } as const
 
 /** The values of `ended.state`; the first two are those of `rows/job-row`. */

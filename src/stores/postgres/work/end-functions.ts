@@ -21,10 +21,11 @@ END`,
 
 /**
  * Takes a queue, and a list of ends `{id, fence, to, …}` as `JobEnd` has them. `fence` 0: the job waits.
- * `to`: `back` to its old place · `line`: ready behind all others · `later`: due after `delay` µs · `dead`, `kept`: it stays as
- * ended · `known`: only its id stays, for `forMs` · `gone`.
+ * `to`: `back` to its old place · `line`: ready behind all others · `later`: due after `delay` µs · `aside`: it waits for
+ * `signal`, at most `withinMs` · `dead`, `kept`: it stays as ended · `known`: only its id stays, for `forMs` · `gone`.
  *
- * Returns `[now, done]`: for each end, whether the job was still as it was seen.
+ * Returns `[now, done, told, woke]`: for each end, whether the job was still as it was seen; the number from which on there are
+ * reports for joins, null if there are none; and whether a job is ready because its signal came first.
  */
 export const endJobs = sqlFunction(
   'ends_1',
@@ -32,13 +33,13 @@ export const endJobs = sqlFunction(
   'json',
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; b @.beat; done boolean[] := '{}'; left_n int; held text;
-  waits int; way int;
+  waits int; way int; told bigint; woke boolean := false;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
       reason text, delay bigint, "forMs" bigint, state int, result text, codec text, count text,
-      started bigint, host text, pid bigint) LOOP
+      started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint) LOOP
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR UPDATE;
     IF o.id IS NULL OR o.fence <> e.fence THEN done := done || false; CONTINUE; END IF;
     held := NULL; b := NULL;
@@ -47,10 +48,22 @@ BEGIN
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
       IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q RETURNING * INTO b; END IF;
     END IF;
-    waits := CASE WHEN e."to" IN ('back', 'line', 'later') THEN 1 ELSE 0 END - CASE WHEN o.fence = 0 THEN 1 ELSE 0 END;
-    IF e."to" IN ('back', 'line', 'later') THEN
+    IF e."to" = 'aside' THEN
+      -- It does not expire any more. A signal that came first is there already.
+      UPDATE @.job SET expires_ms = NULL WHERE id = o.id AND qid = p_q AND expires_ms IS NOT NULL;
+      IF EXISTS (SELECT FROM @.step WHERE id = o.id AND qid = p_q AND is_signal = 1 AND name = e.signal COLLATE "C") THEN
+        e."to" := 'back'; woke := true;
+      ELSE
+        INSERT INTO @.signal_wait VALUES (p_q, o.id, e.signal, ms + e."withinMs");
+      END IF;
+    END IF;
+    waits := CASE WHEN e."to" IN ('back', 'line', 'later', 'aside') THEN 1 ELSE 0 END - CASE WHEN o.fence = 0 THEN 1 ELSE 0 END;
+    IF e."to" = 'aside' THEN
+      UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error, pool = -1,
+        flags = o.flags & 116 | 128 WHERE id = o.id AND qid = p_q;
+    ELSIF e."to" IN ('back', 'line', 'later') THEN
       UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error, pool = e.pool,
-        flags = CASE e."to" WHEN 'later' THEN (o.flags & 4) | 1 ELSE o.flags & 4 END,
+        flags = o.flags & 116 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END,
         stamp = CASE e."to" WHEN 'back' THEN o.stamp WHEN 'line' THEN t * way ELSE (t + e.delay) * way END,
         seq = CASE e."to" WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE nextval('@.job_seq') END
         WHERE id = o.id AND qid = p_q;
@@ -60,13 +73,13 @@ BEGIN
       -- The checkpoint of a dead job stays: it may be revived.
       IF e."to" <> 'dead' AND o.flags & 4 > 0 THEN DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_q; END IF;
       IF e."to" IN ('dead', 'kept') THEN
-        INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, worker,
-            codec, meta, error, reason, payload, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
-          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms,
-            ms + e."forMs", o.remember_ms, o.id, o.task, held, o.codec, o.meta, e.error, e.reason, o.payload, e.result, e.codec,
+        INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, worker,
+            codec, meta, error, reason, payload, places, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
+          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 16 END, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms,
+            ms + e."forMs", o.remember_ms, o.id, o.task, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
             coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
-          ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, attempt = excluded.attempt, crashes = excluded.crashes,
-            finished_ms = ms, until_ms = excluded.until_ms, error = excluded.error, reason = excluded.reason, payload = excluded.payload,
+          ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, flags = excluded.flags, places = excluded.places,
+            attempt = excluded.attempt, crashes = excluded.crashes, finished_ms = ms, until_ms = excluded.until_ms, error = excluded.error, reason = excluded.reason, payload = excluded.payload,
             result = excluded.result, result_codec = excluded.result_codec, worker = excluded.worker, started_ms = excluded.started_ms, host = excluded.host,
             boot = excluded.boot, pidns = excluded.pidns, pid = excluded.pid, ticks = excluded.ticks, progress = excluded.progress;
       ELSIF e."to" = 'known' THEN
@@ -74,25 +87,32 @@ BEGIN
           VALUES (p_q, e.state, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms, ms + e."forMs", e."forMs", o.id, o.task, e.reason)
           ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, finished_ms = ms, until_ms = excluded.until_ms, reason = excluded.reason;
       END IF;
+      IF o.flags & 240 > 0 THEN
+        told := coalesce(told, nextval(pg_get_serial_sequence('@.join_report', 'n')));
+        PERFORM @.leave_ties_1(p_q, o.id, o.flags, o.places, coalesce(e.fate, CASE e."to" WHEN 'dead' THEN 1 WHEN 'kept' THEN 0 ELSE 2 END), e.result,
+          e.codec, e.error);
+      END IF;
     END IF;
     INSERT INTO @.tally (qid, waiting, retries, dead, processed, failed, crashed, expired) VALUES (p_q, waits,
-      CASE WHEN e."to" IN ('back', 'line', 'later') AND e.attempt > 1 THEN 1 ELSE 0 END - CASE WHEN o.fence = 0 AND o.attempt > 1 THEN 1 ELSE 0 END,
+      CASE WHEN e."to" IN ('back', 'line', 'later') AND e.attempt > 1 THEN 1 ELSE 0 END
+        - CASE WHEN o.fence = 0 AND o.pool >= 0 AND o.attempt > 1 THEN 1 ELSE 0 END,
       (e."to" = 'dead')::int, coalesce(e.count = 'processed', false)::int, coalesce(e.count = 'failed', false)::int,
       coalesce(e.count = 'crashed', false)::int, coalesce(e.count = 'expired', false)::int);
     done := done || true;
   END LOOP;
-  RETURN json_build_array(ms, array_to_json(done));
+  RETURN json_build_array(ms, array_to_json(done), told, woke);
 END`,
 )
 
 /**
- * Removes what is kept of ended jobs beyond its time and number: at most `p_most` of each kind. Takes a queue; returns null.
+ * Removes what is kept of ended jobs beyond its time and number: at most `p_most` of each kind. Takes a queue. Returns null, or
+ * the number from which on there are reports for joins.
  */
 export const trimEnded = sqlFunction(
   'trim_1',
   'p_q int, p_most int',
   'json',
-  `DECLARE ms bigint := @.us() / 1000; q @.queue; over bigint; k int; last_ms bigint;
+  `DECLARE ms bigint := @.us() / 1000; q @.queue; over bigint; k int; last_ms bigint; told bigint; tied @.ended[]; x @.ended;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   DELETE FROM @.ended WHERE ctid = ANY (array(SELECT ctid FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state > 4 ORDER BY until_ms LIMIT p_most));
@@ -108,14 +128,18 @@ BEGIN
   WITH old AS (
     (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND state = 4 AND finished_ms <= ms - q.dead_age_ms ORDER BY qid, state, finished_ms LIMIT p_most)
     UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq LIMIT greatest(over, 0))),
-  gone AS (DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) RETURNING id, qid, finished_ms),
+  gone AS (DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) RETURNING *),
   notes AS (DELETE FROM @.checkpoint c USING gone g WHERE c.id = g.id AND c.qid = g.qid)
-  SELECT count(*), max(finished_ms) INTO k, last_ms FROM gone;
+  SELECT count(*), max(finished_ms), array_agg(ROW(gone.*)::@.ended ORDER BY finished_ms, seq) FILTER (WHERE flags & 112 > 0) INTO k, last_ms, tied FROM gone;
+  IF tied IS NOT NULL THEN
+    told := nextval(pg_get_serial_sequence('@.join_report', 'n'));
+    FOREACH x IN ARRAY tied LOOP PERFORM @.leave_ties_1(p_q, x.id, x.flags, x.places, 2, NULL, NULL, NULL); END LOOP;
+  END IF;
   IF k > 0 THEN
     INSERT INTO @.tally (qid, dead) VALUES (p_q, -k);
     UPDATE @.queue SET lost_at = greatest(lost_at, last_ms) WHERE qid = p_q;
   END IF;
-  RETURN NULL;
+  RETURN to_json(told);
 END`,
 )
 

@@ -4,21 +4,21 @@ import { sqlFunction } from '../schema/sql-function.js'
 
 /** The columns of new jobs, an element for each; an array that is null stands for a default in each of them. */
 const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_ranks int[],
-  p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[]`
+  p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[], p_places text[]`
 
 /**
  * Takes the queue, the columns of the new jobs (delays and due instants in µs, the others in ms), whether all ids are new,
  * and the call ids with the number of jobs of each.
  *
- * Returns `{t, done, added, lead, wake}`: the instant in ms; how it went; the ids that were inserted, null for all of them; the
- * lead. `done` is `'ok'`, `'draining'`, `'full'`, or `'apart'`: the queue is bounded, so send each call by itself.
+ * Returns `{t, done, added, again, lead, wake}`: the instant in ms; how it went; the ids that were inserted, null for all of
+ * them; those of members that their joins have had before; the lead. `done` is `'ok'`, `'draining'`, `'full'`, or `'apart'`: the queue is bounded, so send each call by itself.
  */
 export const enqueueJobs = sqlFunction(
   'enqueue_1',
   `p_q int, ${newJobs}, p_new boolean, p_calls text[], p_counts int[]`,
   'json',
   `DECLARE
-  t bigint := @.us(); q @.queue; wanted int := cardinality(p_ids); room bigint; inserted text[]; way int;
+  t bigint := @.us(); q @.queue; wanted int := cardinality(p_ids); room bigint; inserted text[]; again text[] := '{}'; way int;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.draining THEN
@@ -26,13 +26,18 @@ BEGIN
       VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('r', wanted));
     RETURN json_build_object('t', t / 1000, 'done', 'draining');
   END IF;
+  IF p_places IS NOT NULL THEN
+    -- Lock, and look in the next statement: nobody else adds members of these sets meanwhile.
+    PERFORM FROM @.join_set WHERE sid = ANY (array(SELECT sid FROM @.member_sets_1(p_q, p_ids, p_places))) ORDER BY sid FOR NO KEY UPDATE;
+    again := array(SELECT DISTINCT m.id FROM @.member_sets_1(p_q, p_ids, p_places) m WHERE m.number < m.added);
+  END IF;
   IF q.max_pending IS NOT NULL THEN
     IF cardinality(p_calls) > 1 THEN RETURN json_build_object('t', t / 1000, 'done', 'apart'); END IF;
     -- Lock, and count in the next statement: a snapshot is older than the lock that its statement waits for.
     PERFORM pg_advisory_xact_lock(@lock + 1, p_q);
     SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
     SELECT count(DISTINCT u.id) INTO wanted FROM unnest(p_ids) u (id)
-      WHERE NOT EXISTS (SELECT FROM @.job j WHERE j.id = u.id AND j.qid = p_q)
+      WHERE NOT u.id = ANY (again) AND NOT EXISTS (SELECT FROM @.job j WHERE j.id = u.id AND j.qid = p_q)
         AND NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q);
     IF wanted > 0 AND wanted > room THEN
       INSERT INTO @.call (at_ms, qid, ids, counts, answers)
@@ -43,18 +48,19 @@ BEGIN
   END IF;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   WITH made AS (
-    INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload)
+    INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places)
     SELECT nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(rank, 0),
-      CASE WHEN due > t THEN 1 ELSE 0 END, t / 1000, t / 1000, t / 1000 + expires, coalesce(remember, 0), coalesce(weight, 0),
-      id, task, codec, meta, payload
+      CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN places IS NULL THEN 0 ELSE 16 END, t / 1000, t / 1000, t / 1000 + expires,
+      coalesce(remember, 0), coalesce(weight, 0), id, task, codec, meta, payload, places
     FROM (SELECT u.*, coalesce(u.run, t + coalesce(u.delay, 0)) AS due
-      FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights)
-        WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, o)
-      WHERE p_new OR NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q)
+      FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places)
+        WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, places, o)
+      WHERE (p_new OR NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q)) AND NOT u.id = ANY (again)
       ORDER BY o) u
     ON CONFLICT (id, qid) DO NOTHING RETURNING id)
   SELECT array_agg(id) INTO inserted FROM made;
   IF cardinality(inserted) > 0 THEN INSERT INTO @.tally (qid, waiting) VALUES (p_q, cardinality(inserted)); END IF;
+  IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, inserted); END IF;
   IF cardinality(inserted) = wanted THEN
     INSERT INTO @.call (at_ms, qid, ids, counts) VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts);
     inserted := NULL;
@@ -64,7 +70,7 @@ BEGIN
     INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts,
       string_agg(CASE WHEN id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o) FROM unnest(p_ids) WITH ORDINALITY x (id, o);
   END IF;
-  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'lead', q.lead_worker, 'wake', q.lead_wake_at);
+  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'again', array_to_json(again), 'lead', q.lead_worker, 'wake', q.lead_wake_at);
 END`,
 )
 
@@ -78,7 +84,7 @@ export const takenIds = sqlFunction(
   'json',
   `BEGIN
   RETURN (SELECT json_build_array(@.us() / 1000, (SELECT dead_age_ms FROM @.queue WHERE qid = p_q), coalesce(json_agg(x), '[]')) FROM (
-    SELECT json_build_array(id, CASE WHEN fence = 0 THEN 1 ELSE 2 END, fence, flags, expires_ms, NULL, remember_ms, created_ms) AS x
+    SELECT json_build_array(id, CASE WHEN fence = 0 AND pool >= 0 THEN 1 ELSE 2 END, fence, flags, expires_ms, NULL, remember_ms, created_ms) AS x
       FROM @.job WHERE id = ANY (p_ids) AND qid = p_q
     UNION ALL
     SELECT json_build_array(id, state, 0, 0, until_ms, finished_ms, remember_ms, created_ms)
@@ -87,44 +93,67 @@ END`,
 )
 
 /**
+ * Removes what has an id, if it is still in the state that `taken_1` has told; a waiting job only if nothing is tied to it.
+ * Takes the queue, the id and the state. Returns null, with nothing changed, if the state is another by now; otherwise when
+ * the job came in, in ms, if it waited, and 0 if not.
+ */
+const dropJob = sqlFunction(
+  'drop_1',
+  'p_q int, p_id text, p_state int',
+  'bigint',
+  `DECLARE o @.job; x @.ended;
+BEGIN
+  IF p_state = 1 THEN
+    DELETE FROM @.job WHERE id = p_id AND qid = p_q AND fence = 0 AND flags & 240 = 0 RETURNING * INTO o;
+    IF o.id IS NULL THEN RETURN NULL; END IF;
+    INSERT INTO @.tally (qid, waiting, retries) VALUES (p_q, -1, -(o.attempt > 1)::int);
+  ELSE
+    DELETE FROM @.ended WHERE id = p_id AND qid = p_q AND state = p_state RETURNING * INTO x;
+    IF x.id IS NULL THEN RETURN NULL; END IF;
+    IF x.flags & 112 > 0 THEN
+      PERFORM @.leave_ties_1(p_q, p_id, x.flags, x.places, CASE p_state WHEN 4 THEN 2 END, NULL, NULL, NULL);
+    END IF;
+    IF p_state = 4 THEN INSERT INTO @.tally (qid, dead) VALUES (p_q, -1); END IF;
+  END IF;
+  DELETE FROM @.checkpoint WHERE id = p_id AND qid = p_q;
+  RETURN coalesce(o.created_ms, 0);
+END`,
+)
+
+/**
  * Replaces a job by a new one with the same id, if it is still in the state `p_state`, which `taken_1` has told. Takes the
  * columns of the new job like `enqueue_1`.
  *
- * Returns `[t, outcome]`: `'ok'`, `'full'`, or `'stale'`, which changed nothing: the state is another by now.
+ * Returns `[t, outcome, told]`: `'ok'`, `'full'`, or `'stale'`, which changed nothing: the state is another by now; and the
+ * number from which on there may be reports for joins.
  */
 export const replaceJob = sqlFunction(
   'replace_1',
   `p_q int, ${newJobs}, p_state int`,
   'json',
   `DECLARE
-  t bigint := @.us(); q @.queue; o @.job; way int; due bigint; room bigint;
+  t bigint := @.us(); q @.queue; way int; due bigint; room bigint; before bigint; told bigint;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.draining THEN RETURN json_build_array(t / 1000, 'draining'); END IF;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   due := coalesce(p_runs[1], t + coalesce(p_delays[1], 0));
-  IF p_state = 1 THEN
-    DELETE FROM @.job WHERE id = p_ids[1] AND qid = p_q AND fence = 0 RETURNING * INTO o;
-    IF o.id IS NULL THEN RETURN json_build_array(t / 1000, 'stale'); END IF;
-    DELETE FROM @.checkpoint WHERE id = p_ids[1] AND qid = p_q;
-    INSERT INTO @.tally (qid, waiting, retries) VALUES (p_q, -1, -(o.attempt > 1)::int);
-  ELSE
-    IF q.max_pending IS NOT NULL THEN
-      PERFORM pg_advisory_xact_lock(@lock + 1, p_q);
-      SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
-      IF room < 1 THEN RETURN json_build_array(t / 1000, 'full'); END IF;
-    END IF;
-    DELETE FROM @.ended WHERE id = p_ids[1] AND qid = p_q AND state = p_state;
-    IF NOT FOUND THEN RETURN json_build_array(t / 1000, 'stale'); END IF;
-    DELETE FROM @.checkpoint WHERE id = p_ids[1] AND qid = p_q;
-    IF p_state = 4 THEN INSERT INTO @.tally (qid, dead) VALUES (p_q, -1); END IF;
+  IF p_state <> 1 AND q.max_pending IS NOT NULL THEN
+    PERFORM pg_advisory_xact_lock(@lock + 1, p_q);
+    SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
+    IF room < 1 THEN RETURN json_build_array(t / 1000, 'full'); END IF;
   END IF;
-  INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload)
+  told := CASE p_state WHEN 4 THEN nextval(pg_get_serial_sequence('@.join_report', 'n')) END;
+  before := @.drop_1(p_q, p_ids[1], p_state);
+  IF before IS NULL THEN RETURN json_build_array(t / 1000, 'stale'); END IF;
+  INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places)
   VALUES (nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(p_ranks[1], 0),
-    CASE WHEN due > t THEN 1 ELSE 0 END, coalesce(o.created_ms, t / 1000), t / 1000, t / 1000 + p_expires[1], coalesce(p_remember[1], 0),
-    coalesce(p_weights[1], 0), p_ids[1], p_tasks[1], p_codecs[1], p_metas[1], p_payloads[1]);
+    CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN p_places IS NULL THEN 0 ELSE 16 END, coalesce(nullif(before, 0), t / 1000), t / 1000,
+    t / 1000 + p_expires[1], coalesce(p_remember[1], 0), coalesce(p_weights[1], 0), p_ids[1], p_tasks[1], p_codecs[1], p_metas[1],
+    p_payloads[1], p_places[1]);
+  IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, NULL); END IF;
   INSERT INTO @.tally (qid, waiting) VALUES (p_q, 1);
-  RETURN json_build_array(t / 1000, 'ok');
+  RETURN json_build_array(t / 1000, 'ok', told);
 END`,
 )
 
@@ -154,4 +183,4 @@ export const recallCall = sqlFunction(
 END`,
 )
 
-export const enqueueFunctions = [enqueueJobs, takenIds, replaceJob, rememberCall, recallCall]
+export const enqueueFunctions = [enqueueJobs, takenIds, dropJob, replaceJob, rememberCall, recallCall]

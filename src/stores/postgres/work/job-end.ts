@@ -2,6 +2,7 @@
 
 import type { SettleItem } from '../../contract/settle.js'
 import { hasBegun, type JobRow, ready, running } from '../../rows/job-row.js'
+import { fates } from '../../rows/join-row.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { afterSettle } from '../../rules/claim-end.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
@@ -30,7 +31,7 @@ export interface EndingRow {
 export interface JobEnd {
   readonly id: string
   readonly fence: number
-  readonly to: 'back' | 'line' | 'later' | 'dead' | 'kept' | 'known' | 'gone'
+  readonly to: 'back' | 'line' | 'later' | 'aside' | 'dead' | 'kept' | 'known' | 'gone'
   readonly attempt: number
   readonly crashes: number
   readonly error: string | null
@@ -47,6 +48,11 @@ export interface JobEnd {
   readonly pid?: number
   /** The counter that goes up. */
   readonly count?: 'processed' | 'failed' | 'crashed' | 'expired'
+  /** What its joins are told, as in `fates`. Absent: that it is dead or kept, otherwise that it was cancelled. */
+  readonly fate?: number
+  /** The signal that it waits for, and for how long. */
+  readonly signal?: string
+  readonly withinMs?: number
 }
 
 /** The end of a claim that is settled so. */
@@ -61,10 +67,12 @@ export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
   const end = { id, fence, attempt, crashes, error, ...(counted === undefined ? {} : ({ count: counted } as const)) }
   switch (becomes) {
     case 'completed':
+      // What it returned is for its joins alone.
+      return { ...end, ...resultIn(item), ...endedBy({ ...row, attempt, error }, becomes, reason) }
     case 'cancelled':
       return { ...end, ...endedBy({ ...row, attempt, error }, becomes, reason) }
     case 'kept':
-      return { ...end, ...ranSo(item), to: 'kept', error: null, ...keptResult(item) }
+      return { ...end, ...ranSo(item), to: 'kept', error: null, ...resultIn(item), ...keptFor(item) }
     case 'dead':
       return { ...end, ...ranSo(item), to: 'dead', reason }
     case 'exhausted':
@@ -77,7 +85,7 @@ export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
     case 'returned':
       return { ...end, to: 'back', pool }
     case 'waiting':
-      throw new Error('a store without steps is sent no job that waits for a signal')
+      return { ...end, to: 'aside', pool: 0, ...waitFor(item) }
   }
 }
 
@@ -87,7 +95,7 @@ export function endedBy(row: EndingRow, as: 'completed' | 'cancelled', reason: s
   const state = fence > 0 ? running : ready
   const begun = { state, attempt, crashes, suspect: pool === 1 ? 1 : 0, error } as JobRow
   const forMs = rememberedForMs(as, remember, as === 'cancelled' && hasBegun(begun, noted))
-  const end = { id, fence, attempt, crashes, error, reason }
+  const end = { id, fence, attempt, crashes, error, reason, fate: fates.indexOf(as) }
   if (forMs <= 0) return { ...end, to: 'gone' }
   const known = as === 'completed' ? endedStates.rememberedCompleted : endedStates.rememberedCancelled
   return { ...end, to: 'known', state: known, forMs: Math.ceil(forMs) }
@@ -104,13 +112,23 @@ function ranSo(item: SettleItem): Pick<JobEnd, 'started' | 'host' | 'pid'> {
   }
 }
 
-function keptResult(item: SettleItem): Pick<JobEnd, 'result' | 'codec' | 'forMs'> {
-  const { payload, codec, keepMs } = (item.kind === 'complete' && item.result) || {}
+export function resultIn(item: SettleItem): Pick<JobEnd, 'result' | 'codec'> {
+  const { payload, codec } = (item.kind === 'complete' && item.result) || {}
   return {
     ...(payload === undefined ? {} : { result: payloadText(payload) }),
     ...(codec === undefined ? {} : { codec }),
-    ...(keepMs === undefined ? {} : { forMs: Math.ceil(keepMs) }),
   }
+}
+
+function keptFor(item: SettleItem): Pick<JobEnd, 'forMs'> {
+  const { keepMs } = (item.kind === 'complete' && item.result) || {}
+  return keepMs === undefined ? {} : { forMs: Math.ceil(keepMs) }
+}
+
+function waitFor(item: SettleItem): Pick<JobEnd, 'signal' | 'withinMs'> {
+  if (item.kind !== 'wait') return {}
+  const { signal, withinMs } = item
+  return { signal: storedText(signal), ...(withinMs === undefined ? {} : { withinMs: Math.ceil(withinMs) }) }
 }
 
 function storedOrNull(text: string | undefined): string | null {

@@ -5,6 +5,7 @@ import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { Lead } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { jobFlags } from '../schema/postgres-tables.js'
 import type { PostgresRecovery } from './postgres-recovery.js'
 import { ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
@@ -48,6 +49,7 @@ type ClaimedColumns = [
   expiresAt: number | null,
   error: string | null,
   checkpoint: [payload: string, codec: string | null] | null,
+  flags: number,
 ]
 
 type ClaimAnswer = { readonly now: number; readonly asked: StepAnswer[] } | { readonly run: number } | Upkeep
@@ -248,8 +250,22 @@ class LeftByClaim implements LeftQueue {
 }
 
 function claimOf(queue: string, fence: number, columns: ClaimedColumns): Claim {
-  const [id, task, payload, codec, meta, rank, attempt, crashes, createdAt, stamp, expiresAt, error, checkpoint] =
-    columns
+  const [
+    id,
+    task,
+    payload,
+    codec,
+    meta,
+    rank,
+    attempt,
+    crashes,
+    createdAt,
+    stamp,
+    expiresAt,
+    error,
+    checkpoint,
+    flags,
+  ] = columns
   return {
     queue,
     id,
@@ -266,6 +282,8 @@ function claimOf(queue: string, fence: number, columns: ClaimedColumns): Claim {
     ...(expiresAt === null ? {} : { expiresAt }),
     ...(error === null ? {} : { error: textFrom(error) }),
     ...(checkpoint === null ? {} : { checkpoint: checkpointOf(checkpoint) }),
+    ...((flags & jobFlags.join) === 0 ? {} : { isJoin: true }),
+    ...((flags & jobFlags.member) === 0 ? {} : { isMember: true }),
   }
 }
 

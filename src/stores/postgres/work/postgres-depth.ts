@@ -37,6 +37,7 @@ BEGIN
     oldest := least(oldest, (SELECT min(abs(stamp)) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0));
     rows := rows || json_build_object('waiting', c.waiting, 'later', later, 'retries', c.retries, 'dead', c.dead,
       'processed', c.processed, 'failed', c.failed, 'crashed', c.crashed, 'expired', c.expired,
+      'aside', (SELECT count(*) FROM @.job WHERE qid = q.qid AND pool = -1),
       'suspects', (SELECT count(*) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0),
       'running', (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = q.qid),
       'oldest', oldest / 1000, 'lostAt', q.lost_at, 'paused', q.paused, 'draining', q.draining);
@@ -52,6 +53,8 @@ interface DepthRow extends Pick<QueueDepth, 'retries' | 'dead' | 'processed' | '
   readonly waiting: number
   /** Those of them that are not due yet. */
   readonly later: number
+  /** Those of them that wait for their members or for a signal. */
+  readonly aside: number
   readonly suspects: number
   readonly running: number
   readonly oldest: number | null
@@ -69,11 +72,20 @@ export async function depthsOf(
   return { now, depths: rows.map((row, i) => depthOf(queues[i]!.name, row, now)) }
 }
 
-function depthOf(queue: string, { waiting, later, oldest, lostAt, ...row }: DepthRow, now: number): QueueDepth {
+function depthOf(queue: string, { waiting, later, aside, oldest, lostAt, ...row }: DepthRow, now: number): QueueDepth {
   const { suspects, running, dead, retries, processed, failed, crashed, expired, paused, draining } = row
   return {
-    ...{ queue, ready: waiting - later, payloads: waiting, suspects, scheduled: later, waiting: 0, running, dead },
-    ...{ fresh: waiting - retries, retries, lagMs: oldest === null ? 0 : Math.max(0, now - oldest) },
+    ...{
+      queue,
+      ready: waiting - later - aside,
+      payloads: waiting,
+      suspects,
+      scheduled: later,
+      waiting: aside,
+      running,
+      dead,
+    },
+    ...{ fresh: waiting - aside - retries, retries, lagMs: oldest === null ? 0 : Math.max(0, now - oldest) },
     ...{ processed, failed, crashed, expired },
     ...(lostAt === null ? {} : { lostAt }),
     ...{ paused, draining },

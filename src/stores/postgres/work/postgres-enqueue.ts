@@ -1,13 +1,15 @@
 /** Enqueueing into a Postgres store: the calls of a tick are one insert for each queue. */
 
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
-import { takenBy } from '../../rows/job-row.js'
+import { noteBits, takenBy } from '../../rows/job-row.js'
+import { placesText } from '../../rows/join-row.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 import { weightOf } from '../../rules/claim-weight.js'
 import { answerToTaken, boundedDelayMs } from '../../rules/taken-id.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { endedStates } from '../schema/postgres-tables.js'
+import type { PostgresReports } from '../joins/join-reports.js'
+import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { enqueueJobs, recallCall, rememberCall, replaceJob, takenIds } from './enqueue-functions.js'
 import { placesBy } from './places-by.js'
 import { ringQueue } from './postgres-ring.js'
@@ -18,6 +20,7 @@ interface EnqueueAnswer {
   readonly t: number
   readonly done: 'ok' | 'draining' | 'full' | 'apart'
   readonly added: string[] | null
+  readonly again: string[]
   readonly lead: string | null
   readonly wake: number | null
 }
@@ -28,10 +31,12 @@ const letters = { a: 'added', d: 'duplicate', x: 'dead', p: 'replaced', f: 'full
 export class PostgresEnqueue {
   readonly #connection: PostgresConnection
   readonly #queues: PostgresQueues
+  readonly #reports: PostgresReports
 
-  constructor(connection: PostgresConnection, queues: PostgresQueues) {
+  constructor(connection: PostgresConnection, queues: PostgresQueues, reports: PostgresReports) {
     this.#connection = connection
     this.#queues = queues
+    this.#reports = reports
   }
 
   /** See `Store.enqueue`. */
@@ -76,7 +81,7 @@ export class PostgresEnqueue {
     const ids = calls.map(({ callId }) => callId)
     const counts = calls.map((call) => call.jobs.length)
     const answer = await this.#connection.call(enqueueJobs, [queue.qid, ...columnsOf(jobs), isNew, ids, counts])
-    const { t, done, added, lead, wake } = answer as EnqueueAnswer
+    const { t, done, added, again, lead, wake } = answer as EnqueueAnswer
     if (done === 'apart') {
       const apart: Enqueued[][] = []
       for (const call of calls) apart.push(...(await this.#send(queue, [call])))
@@ -84,7 +89,9 @@ export class PostgresEnqueue {
     }
     if (done !== 'ok') return calls.map((call) => call.jobs.map(() => done))
     const left = new Set(added ?? [])
-    const known = jobs.map(({ id }) => (added === null || left.delete(id) ? 'added' : undefined))
+    const known = jobs.map(({ id }) =>
+      added === null || left.delete(id) ? 'added' : again.includes(id) ? 'duplicate' : undefined,
+    )
     const answers = await this.#decided(queue, jobs, known)
     const coming = jobs.filter((_, i) => answers[i] === 'added' || answers[i] === 'replaced')
     if (isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
@@ -119,8 +126,9 @@ export class PostgresEnqueue {
           [call.callId],
           [1],
         ])
-        const { done, added } = again as EnqueueAnswer
+        const { done, added, again: before } = again as EnqueueAnswer
         if (done !== 'ok') return done as 'full' | 'draining'
+        if (before.length > 0) return 'duplicate'
         if (added === null) return 'added'
         continue
       }
@@ -129,10 +137,12 @@ export class PostgresEnqueue {
       if (answer !== 'added' && answer !== 'replaced') return answer
       const placed = as === 'waiting' ? { ...job, ...replacedDelay(job, row[7], now) } : job
       const values = [queue.qid, ...columnsOf([placed]), row[1]]
-      const [, outcome] = (await this.#connection.call(replaceJob, values)) as [
-        number,
-        'ok' | 'full' | 'draining' | 'stale',
+      const [, outcome, told] = (await this.#connection.call(replaceJob, values)) as [
+        now: number,
+        outcome: 'ok' | 'full' | 'draining' | 'stale',
+        told?: number | null,
       ]
+      if (outcome === 'ok' && typeof told === 'number') await this.#reports.deliver(told)
       if (outcome === 'ok') return answer
       if (outcome !== 'stale') return outcome
     }
@@ -145,7 +155,7 @@ export class PostgresEnqueue {
   }
 }
 
-type TakenAnswer = [now: number, deadAge: number | null, rows: TakenColumns[]]
+export type TakenAnswer = [now: number, deadAge: number | null, rows: TakenColumns[]]
 type TakenColumns = [
   id: string,
   state: number,
@@ -158,7 +168,7 @@ type TakenColumns = [
 ]
 
 /** As `takenBy` reads it. A memory without a result is as good as a kept result that is out of date. */
-function takenRow([, state, , , until, finished, remember]: TakenColumns) {
+export function takenRow([, state, , flags, until, finished, remember]: TakenColumns) {
   const { kept, dead, rememberedCompleted } = endedStates
   const isMemory = state >= rememberedCompleted
   return {
@@ -166,7 +176,7 @@ function takenRow([, state, , , until, finished, remember]: TakenColumns) {
     expires_at: state === kept ? until : null,
     finished_at: isMemory ? until : finished,
     remember_ms: isMemory ? 0 : state === dead ? 0 : remember,
-    noted: 0,
+    noted: (flags & (jobFlags.member | jobFlags.join | jobFlags.steps)) === 0 ? 0 : noteBits.steps,
   }
 }
 
@@ -188,7 +198,7 @@ function isCalling(jobs: readonly NewJob[], now: number, lead: string | null, wa
 }
 
 /** The columns that `enqueue_1` takes; null for one in which all jobs have the default. */
-function columnsOf(jobs: readonly NewJob[]): unknown[] {
+export function columnsOf(jobs: readonly NewJob[]): unknown[] {
   const column = <T>(read: (job: NewJob) => T | undefined) => {
     const values = jobs.map((job) => read(job) ?? null)
     return values.some((value) => value !== null) ? values : null
@@ -205,6 +215,7 @@ function columnsOf(jobs: readonly NewJob[]): unknown[] {
     column(({ expiresMs }) => (expiresMs === undefined ? undefined : Math.ceil(expiresMs))),
     column(({ rememberMs }) => (rememberMs > 0 ? Math.ceil(rememberMs) : undefined)),
     jobs.map((job) => weightOf(job)),
+    column(({ memberOf }) => memberOf && placesText(memberOf)),
   ]
 }
 

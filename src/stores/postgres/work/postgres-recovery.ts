@@ -1,13 +1,15 @@
 /** Recovery before a claim: expired leases become crashes, and jobs that nobody began in time end. */
 
 import type { Buried, Crash, Expired } from '../../contract/claim.js'
-import { rememberedForMs, upkeepLimit } from '../../rules/bounds.js'
+import { fates } from '../../rows/join-row.js'
+import { rememberedForMs, trimLimit, upkeepLimit } from '../../rules/bounds.js'
 import { afterCrash } from '../../rules/claim-end.js'
 import { expiredReason } from '../../rules/sequence.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import type { PostgresReports } from '../joins/join-reports.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
-import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases } from './end-functions.js'
+import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases, trimEnded } from './end-functions.js'
 import { type EndingRow, endedBy, type JobEnd } from './job-end.js'
 import type { NumberedQueue } from './postgres-settings.js'
 
@@ -54,10 +56,12 @@ interface RecoveryReport {
 
 export class PostgresRecovery {
   readonly #connection: PostgresConnection
+  readonly #reports: PostgresReports
   #run: Promise<number> | undefined
 
-  constructor(connection: PostgresConnection) {
+  constructor(connection: PostgresConnection, reports: PostgresReports) {
     this.#connection = connection
+    this.#reports = reports
   }
 
   /** The run of the server that this process knows. */
@@ -99,7 +103,7 @@ export class PostgresRecovery {
     }
     if (spares > now) return
     const ends = rows.map((row) => ({ row, ...afterCrash(crashedClaim(row), queue.maxCrashes) }))
-    const done = await this.end(
+    const { done } = await this.end(
       queue,
       ends.map(({ row, crashes, becomes }) => crashEnd(row, crashes, becomes)),
     )
@@ -114,20 +118,38 @@ export class PostgresRecovery {
   async #expire(queue: NumberedQueue, told: RecoveryReport): Promise<void> {
     const rows = (await this.#connection.call(expiredJobs, [queue.qid, upkeepLimit])) as EndingRow[]
     if (rows.length === 0) return
-    const done = await this.end(
+    const { done } = await this.end(
       queue,
-      rows.map((row) => ({ ...endedBy(row, 'cancelled', expiredReason), count: 'expired' })),
+      rows.map((row) => ({
+        ...endedBy(row, 'cancelled', expiredReason),
+        count: 'expired',
+        fate: fates.indexOf('expired'),
+      })),
     )
     for (const [i, { id, task }] of rows.entries()) if (done[i]) told.expired.push({ queue: queue.name, id, task })
   }
 
-  /** Carries ends out; false for a job that is no longer as it was seen. */
-  async end(queue: NumberedQueue, ends: readonly JobEnd[]): Promise<boolean[]> {
-    if (ends.length === 0) return []
-    const [, done] = (await this.#connection.call(endJobs, [queue.qid, JSON.stringify(ends)])) as [number, boolean[]]
-    return done
+  /**
+   * Carries ends out, and trims what they leave. `done`: false for a job that is no longer as it was seen. `woke`: one is ready
+   * because its signal came first.
+   */
+  async end(queue: NumberedQueue, ends: readonly JobEnd[], trims = false): Promise<{ done: boolean[]; woke: boolean }> {
+    if (ends.length === 0) return { done: [], woke: false }
+    const answer = await this.#connection.call(endJobs, [queue.qid, JSON.stringify(ends)])
+    const [, done, told, woke] = answer as [now: number, done: boolean[], told: number | null, woke: boolean]
+    await this.ended(queue, trims && ends.some(({ to }, i) => done[i] && leavesSomething.includes(to)), told)
+    return { done, woke }
+  }
+
+  /** Jobs have ended. `told`: the number from which on there are reports for joins; null: there are none. */
+  async ended({ qid }: NumberedQueue, trims: boolean, told: number | null): Promise<void> {
+    const trimmed = trims ? ((await this.#connection.call(trimEnded, [qid, trimLimit])) as number | null) : null
+    const from = told ?? trimmed
+    if (from !== null) await this.#reports.deliver(from)
   }
 }
+
+const leavesSomething: readonly JobEnd['to'][] = ['dead', 'kept', 'known']
 
 function crashedClaim({ alone, flags, crashes }: CrashedRow) {
   return { alone, cancelRequested: (flags & jobFlags.cancelling) !== 0, crashes }

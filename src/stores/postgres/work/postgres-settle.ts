@@ -1,11 +1,10 @@
 /** Settling claims in a Postgres store. Jobs that complete together are removed by one statement. */
 
 import type { SettleAnswer, SettleItem } from '../../contract/settle.js'
-import { trimLimit } from '../../rules/bounds.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { lookAtJobs, trimEnded } from './end-functions.js'
-import { type EndingRow, type JobEnd, settledBy } from './job-end.js'
+import { lookAtJobs } from './end-functions.js'
+import { type EndingRow, type JobEnd, resultIn, settledBy } from './job-end.js'
 import { placesBy } from './places-by.js'
 import type { PostgresRecovery } from './postgres-recovery.js'
 import { lookForWork, ringQueue } from './postgres-ring.js'
@@ -44,11 +43,18 @@ export class PostgresSettle {
   }
 
   /** Completes jobs of one claim. Returns the places of those of which something else has to be known. */
-  async #complete({ qid }: NumberedQueue, items: readonly SettleItem[], places: readonly number[]): Promise<number[]> {
+  async #complete(queue: NumberedQueue, items: readonly SettleItem[], places: readonly number[]): Promise<number[]> {
     const ids = places.map((i) => items[i]!.id)
-    const missing = await this.#connection.call(completeJobs, [qid, items[places[0]!]!.fence, ids])
-    if (missing === null) return []
-    const left = new Set(missing as string[])
+    const answer = await this.#connection.call(completeJobs, [
+      queue.qid,
+      items[places[0]!]!.fence,
+      ids,
+      ...resultColumns(places.map((i) => items[i]!)),
+    ])
+    if (answer === null) return []
+    const [missing, told] = answer as [missing: string[], told: number | null]
+    if (told !== null) await this.#recovery.ended(queue, true, told)
+    const left = new Set(missing)
     return places.filter((i, n) => left.has(items[i]!.id) || ids.indexOf(items[i]!.id) < n)
   }
 
@@ -75,19 +81,17 @@ export class PostgresSettle {
         decided.set(i, settledBy(row as EndingRow, items[i]!))
       }
       const ends = [...decided.values()]
-      const done = await this.#recovery.end(queue, ends)
+      const { done, woke } = await this.#recovery.end(queue, ends, true)
       const settled = ends.filter((_, n) => done[n])
       for (const [n, i] of [...decided.keys()].entries()) if (done[n]) answers[i] = 'ok'
-      await this.#ringFor(queue, settled, now)
-      if (settled.some(({ to }) => to === 'dead' || to === 'kept' || to === 'known'))
-        await this.#connection.call(trimEnded, [queue.qid, trimLimit])
+      await this.#ringFor(queue, settled, woke, now)
       left = [...decided.keys()].filter((_, n) => !done[n])
     }
   }
 
   /** One of these jobs may be ready again, or due before the lead asks. */
-  async #ringFor({ qid }: NumberedQueue, ends: readonly JobEnd[], now: number): Promise<void> {
-    const isReady = ends.some(({ to }) => to === 'back' || to === 'line')
+  async #ringFor({ qid }: NumberedQueue, ends: readonly JobEnd[], woke: boolean, now: number): Promise<void> {
+    const isReady = woke || ends.some(({ to }) => to === 'back' || to === 'line')
     const due = Math.min(
       ...ends.map(({ to, delay = 0 }) => (to === 'later' ? now + delay / 1_000 : Number.POSITIVE_INFINITY)),
     )
@@ -102,6 +106,14 @@ export class PostgresSettle {
     }
     this.#connection.call(ringQueue, [qid, !isReady]).catch(() => {})
   }
+}
+
+/** Results for joins, and their codecs; null for all of them if there are none. */
+function resultColumns(items: readonly SettleItem[]): [results: unknown, codecs: unknown] {
+  const ends = items.map(resultIn)
+  const column = (name: 'result' | 'codec') =>
+    ends.some((end) => end[name] !== undefined) ? ends.map((end) => end[name] ?? null) : null
+  return [column('result'), column('codec')]
 }
 
 /** Whether nothing of the job has to be kept or decided: it only goes, but perhaps its id is remembered. */

@@ -84,7 +84,8 @@ BEGIN
       b AS (INSERT INTO @.bunch SELECT f, ms + p_leases[i], min(stamp), max(stamp), q.qid, count(*), min(rank), max(rank), max(pool), p_alone, p_worker FROM u),
       y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u)
       SELECT json_agg(json_build_array(id, task, payload, codec, meta, rank, attempt, crashes, created_ms, stamp, expires_ms, error,
-          CASE WHEN flags & 4 > 0 THEN (SELECT json_build_array(c.payload, c.codec) FROM @.checkpoint c WHERE c.id = u.id AND c.qid = u.qid) END)
+          CASE WHEN flags & 4 > 0 THEN (SELECT json_build_array(c.payload, c.codec) FROM @.checkpoint c WHERE c.id = u.id AND c.qid = u.qid) END,
+          flags)
         ORDER BY rank, stamp, seq) INTO jobs FROM u;
     END IF;
     suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND NOT ctid = ANY (got));
@@ -127,20 +128,22 @@ END`,
 )
 
 /**
- * Completes claims of which nothing is kept but perhaps the id. Takes a queue, a fence and ids. Returns null if all of them
- * have ended, otherwise those that did not: the caller looks at each.
+ * Completes claims of which nothing is kept but perhaps the id. Takes a queue, a fence, ids, and results and codecs for joins
+ * or null. Returns null if all of them have ended and none is a member; otherwise `[left, told]`: those that did not end, at
+ * each of which the caller looks; and the number from which on there are reports for joins, or null.
  */
 export const completeJobs = sqlFunction(
   'complete_1',
-  'p_q int, p_fence bigint, p_ids text[]',
+  'p_q int, p_fence bigint, p_ids text[], p_results text[], p_codecs text[]',
   'json',
-  `DECLARE ms bigint := @.us() / 1000; done text[]; k int; left_n int; noted boolean;
+  `DECLARE ms bigint := @.us() / 1000; done text[]; k int; left_n int; noted boolean; tied @.job[]; x @.job; told bigint; at int;
 BEGIN
   WITH d AS (DELETE FROM @.job WHERE id = ANY (p_ids) AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 RETURNING *),
   e AS (INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task)
     SELECT qid, 7, rank, attempt, crashes, abs(stamp), created_ms, ms, ms + remember_ms, remember_ms, id, task FROM d WHERE remember_ms > 0
     ON CONFLICT (id, qid) DO UPDATE SET state = 7, finished_ms = ms, until_ms = excluded.until_ms)
-  SELECT array_agg(id), count(*), coalesce(bool_or(flags & 6 > 0), false) INTO done, k, noted FROM d;
+  SELECT array_agg(id), count(*), coalesce(bool_or(flags & 6 > 0), false), array_agg(ROW(d.*)::@.job) FILTER (WHERE flags & 112 > 0)
+    INTO done, k, noted, tied FROM d;
   IF k > 0 THEN
     IF noted THEN
       DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q;
@@ -149,9 +152,16 @@ BEGIN
     UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
     IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = p_fence; END IF;
     INSERT INTO @.tally (qid, processed) VALUES (p_q, k);
+    IF tied IS NOT NULL THEN
+      told := nextval(pg_get_serial_sequence('@.join_report', 'n'));
+      FOREACH x IN ARRAY tied LOOP
+        at := array_position(p_ids, x.id);
+        PERFORM @.leave_ties_1(p_q, x.id, x.flags, x.places, 0, p_results[at], p_codecs[at], NULL);
+      END LOOP;
+    END IF;
   END IF;
-  IF k = cardinality(p_ids) THEN RETURN NULL; END IF;
-  RETURN (SELECT coalesce(json_agg(id), '[]') FROM unnest(p_ids) id WHERE NOT id = ANY (coalesce(done, '{}')));
+  IF k = cardinality(p_ids) AND told IS NULL THEN RETURN NULL; END IF;
+  RETURN json_build_array((SELECT coalesce(json_agg(id), '[]') FROM unnest(p_ids) id WHERE NOT id = ANY (coalesce(done, '{}'))), told);
 END`,
 )
 
