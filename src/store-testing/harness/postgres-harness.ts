@@ -60,6 +60,7 @@ DO $do$ DECLARE name regclass; BEGIN
   FOR name IN SELECT oid FROM pg_class WHERE relnamespace = '@'::regnamespace AND relkind = 'r' AND relname <> 'meta' LOOP
     EXECUTE 'DELETE FROM ' || name;
   END LOOP;
+  PERFORM setval('@.score_seq', 1);
 END $do$;
 COMMIT`
 

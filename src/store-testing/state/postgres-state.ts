@@ -2,8 +2,11 @@
  * The canonical state of a Postgres store, read from its tables. The store keeps no logs, fields and remains yet.
  */
 
+import type { Exclusive, Merge } from '../../core/queue/queue.js'
 import { resultDropped } from '../../stores/contract/job-records.js'
+import type { QueueKind } from '../../stores/contract/queue-settings.js'
 import { type StepColumns, storedStep } from '../../stores/postgres/joins/postgres-steps.js'
+import { payloadSets } from '../../stores/postgres/ordered/payload-sets.js'
 import { endedStates, jobFlags } from '../../stores/postgres/schema/postgres-tables.js'
 import { payloadFrom, textFrom } from '../../stores/postgres/work/stored-payload.js'
 import { callMemoryCount, callMemoryMs } from '../../stores/rules/bounds.js'
@@ -12,6 +15,7 @@ import { dueAt } from '../../stores/rules/sequence.js'
 import { isLed } from '../../stores/rules/wake-lead.js'
 import {
   type CanonicalCall,
+  type CanonicalEntry,
   type CanonicalJob,
   type CanonicalLead,
   type CanonicalMemory,
@@ -31,7 +35,8 @@ export async function postgresState(ask: AskPostgres): Promise<CanonicalState> {
   const [clock] = await ask('SELECT @.us() / 1000 AS now, @.run() AS run')
   const now = Number(clock!['now'])
   const queues: CanonicalQueue[] = []
-  for (const queue of await ask('SELECT * FROM @.queue')) queues.push(await canonicalQueue(ask, queue, now))
+  for (const queue of await ask('SELECT * FROM @.queue ORDER BY shard'))
+    queues.push(await canonicalQueue(ask, queue, now))
   return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)), throttles: [] }
 }
 
@@ -60,6 +65,13 @@ async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Prom
        coalesce(sum(expired), 0) AS expired FROM @.tally WHERE qid = $1`,
     of,
   )
+  const isOrdered = queue['kind'] === 'ordered'
+  const sets = isOrdered
+    ? await ask(
+        `SELECT * FROM (${payloadSets('(SELECT p.*, j.hand, coalesce(p.seq = ANY (j.hand), false) AS taken FROM @.payload p LEFT JOIN @.job j USING (head)) p', 'false', 'p.head, p.taken')}) s WHERE stays ORDER BY score, seq`,
+      )
+    : []
+  const share = (bound: unknown) => (bound === null ? null : Math.ceil(Number(bound) / Number(queue['shards'])))
   const deadAge = numberOr(queue['dead_age_ms'])
   const isKept = (row: PgRow) =>
     row['state'] === endedStates.kept
@@ -67,16 +79,16 @@ async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Prom
       : row['state'] === endedStates.dead && (deadAge === null || Number(row['finished_ms']) + deadAge > now)
   return {
     name: String(queue['name']),
-    shard: null,
-    kind: 'plain',
+    shard: isOrdered ? Number(queue['shard']) : null,
+    kind: queue['kind'] as QueueKind,
     order: queue['ord'] as 'fifo' | 'lifo',
-    exclusive: 'id',
-    merge: 'all',
-    maxPending: numberOr(queue['max_pending']),
+    exclusive: queue['exclusive'] as Exclusive,
+    merge: queue['merge'] as Merge,
+    maxPending: share(queue['max_pending']),
     maxCrashes: Number(queue['crash_limit']),
-    resultsCount: numberOr(queue['results_limit']),
+    resultsCount: share(queue['results_limit']),
     deadAgeMs: deadAge,
-    deadCount: numberOr(queue['dead_count']),
+    deadCount: share(queue['dead_count']),
     maxRunning: null,
     throttle: null,
     heldInMs: null,
@@ -94,7 +106,12 @@ async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Prom
     lastStamp: null,
     lastFence: null,
     lastScore: null,
-    jobs: byId([...jobs.map((row) => liveJob(row, now)), ...ended.filter(isKept).map(endedJob)]),
+    jobs: byId([
+      ...jobs.map((row) => (isOrdered ? orderedJob(row, sets, now) : liveJob(row, now))),
+      ...ended
+        .filter(isKept)
+        .map((row) => (isOrdered ? { ...endedJob(row), payloads: setOf(sets, row) } : endedJob(row))),
+    ]),
     remembered: byId(
       ended
         .filter((row) => !isKept(row))
@@ -131,6 +148,32 @@ function liveJob(row: PgRow, now: number): CanonicalJob {
           cancelRequested: (Number(row['flags']) & jobFlags.cancelling) !== 0,
         }
       : null,
+  }
+}
+
+function orderedJob(row: PgRow, sets: readonly PgRow[], now: number): CanonicalJob {
+  const job = liveJob(row, now)
+  if (job.claim === null) return { ...job, payloads: setOf(sets, row) }
+  const waiting = sets.filter(({ head, taken }) => head === row['head'] && taken === false)
+  const [first] = [...waiting].sort((a, b) => Number(a['seq']) - Number(b['seq']))
+  const stamp = Number(row['next_stamp'] ?? first?.['due'])
+  const createdAt = Number(row['next_created_ms'] ?? first?.['created_ms'])
+  const isReady = stamp <= now * 1_000
+  const successor = { stamp, createdAt, isReady, payloads: waiting.map(entryOf) }
+  return { ...job, payloads: setOf(sets, row, true), successor: first === undefined ? null : successor }
+}
+
+function setOf(sets: readonly PgRow[], { head }: PgRow, isTaken = false): CanonicalEntry[] {
+  return sets.filter((row) => row['head'] === head && row['taken'] === isTaken).map(entryOf)
+}
+
+function entryOf(row: PgRow): CanonicalEntry {
+  const { score, payload, codec, meta } = row
+  return {
+    score: Number(score),
+    payload: payloadOr(payload)!,
+    codec: codec as string | null,
+    meta: payloadOr(meta),
   }
 }
 

@@ -2,6 +2,10 @@
 
 import { reportFunctions } from './joins/join-reports.js'
 import { jobStepFunctions } from './joins/postgres-steps.js'
+import { orderedEndFunctions } from './ordered/ordered-end-functions.js'
+import { payloadFunctions } from './ordered/payload-sets.js'
+import { pushFunctions } from './ordered/push-functions.js'
+import { shardClaimFunctions } from './ordered/shard-claim.js'
 import type { SqlFunction } from './schema/sql-function.js'
 import { endFunctions } from './work/end-functions.js'
 import { enqueueFunctions } from './work/enqueue-functions.js'
@@ -16,6 +20,10 @@ import { stepFunctions } from './work/step-function.js'
 export const postgresFunctions: readonly SqlFunction[] = [
   ...settingsFunctions,
   ...enqueueFunctions,
+  ...payloadFunctions,
+  ...pushFunctions,
+  ...shardClaimFunctions,
+  ...orderedEndFunctions,
   ...stepFunctions,
   ...endFunctions,
   ...recoveryFunctions,

@@ -1,4 +1,4 @@
-/** The Postgres store: jobs in tables of a schema of its own. Plain queues only, so far. */
+/** The Postgres store: jobs in tables of a schema of its own. Without limits and groups, so far. */
 
 import { ClosedError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
@@ -88,7 +88,7 @@ export class PostgresStore implements Store {
   }
 
   depth(queues: readonly string[]): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
-    return this.#underWay(async () => depthsOf(this.#connection, await this.#queues.named(queues)))
+    return this.#underWay(() => depthsOf(this.#connection, this.#queues, queues))
   }
 
   async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {

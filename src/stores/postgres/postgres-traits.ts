@@ -9,8 +9,6 @@ const maxDelayMs = 100 * 365 * 86_400_000
 export const postgresTraits: StoreTraits = {
   ...fullTraits,
   name: 'postgres',
-  ordered: false,
-  merges: false,
   groups: false,
   inTurns: false,
   throttled: false,

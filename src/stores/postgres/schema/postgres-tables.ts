@@ -1,12 +1,13 @@
 /** The tables of a Postgres store. Texts that are compared are in the order of their bytes. */
 
 import { joinTables } from './join-tables.js'
+import { ordered } from './ordered-tables.js'
 
 /**
  * `job`: what waits and what runs. A claim writes only the fence, which no index contains, and pages have room: no index is
  * written then. A place is `stamp`, the instant in µs from which the job may begin, negated in a queue that takes the
  * latest first; and `seq`, which orders equal stamps. `flags`: see `jobFlags`. `pool` -1: it waits for its members or for a signal.
- * `places`: of a member, in its joins.
+ * `places`: of a member, in its joins. The columns from `head` on are for ordered queues: see `ordered-tables`.
  *
  * Dead rows must go soon, however few they are, and truncating a table would lock everybody out.
  */
@@ -17,7 +18,8 @@ CREATE TABLE @.job (
   qid int NOT NULL, weight int NOT NULL DEFAULT 0,
   pool smallint NOT NULL DEFAULT 0, rank int NOT NULL DEFAULT 0, attempt smallint NOT NULL DEFAULT 1,
   crashes smallint NOT NULL DEFAULT 0, flags smallint NOT NULL DEFAULT 0,
-  id text COLLATE "C" NOT NULL, task text NOT NULL, codec text, meta text, error text, payload text NOT NULL, places text
+  id text COLLATE "C" NOT NULL, task text NOT NULL, codec text, meta text, error text, payload text NOT NULL, places text,
+  head bigint, hand bigint[], next_stamp bigint, next_created_ms bigint
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on, vacuum_truncate = off);
 CREATE UNIQUE INDEX job_id ON @.job (id, qid);
@@ -54,25 +56,31 @@ CREATE TABLE @.ended (
   until_ms bigint, remember_ms bigint NOT NULL,
   id text COLLATE "C" NOT NULL, task text NOT NULL, worker text, codec text, meta text, error text, reason text, payload text,
   result text, result_codec text, places text,
-  started_ms bigint, host text, boot text, pidns text, pid bigint, ticks bigint, progress text, PRIMARY KEY (id, qid)
+  started_ms bigint, host text, boot text, pidns text, pid bigint, ticks bigint, progress text, head bigint, PRIMARY KEY (id, qid)
 );
 CREATE INDEX ended_state ON @.ended (qid, state, finished_ms, seq);
 CREATE INDEX ended_until ON @.ended (qid, until_ms) WHERE until_ms IS NOT NULL;
 `
 
 /**
+ * `queue`: a row for each shard; bounds are those of the whole queue. A shard that a reshard empties has a negative number,
+ * and `resharding` is the number of shards on the way.
+ *
  * `floor`: a place of each queue and priority below which nothing is left to take. `tally`: what calls have changed in the
  * counts of their queues, a row each; a fold adds the rows up. `call`: the enqueues of the last minute. `waiter`: who
  * waits for which queue.
  */
 const queues = `
 CREATE TABLE @.queue (
-  qid int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL UNIQUE, ord text NOT NULL,
+  qid int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text COLLATE "C" NOT NULL, shard int NOT NULL DEFAULT 0,
+  shards int NOT NULL DEFAULT 1, resharding int, kind text NOT NULL DEFAULT 'plain', ord text NOT NULL,
+  exclusive text NOT NULL DEFAULT 'id', merge text NOT NULL DEFAULT 'all',
+  stopped boolean GENERATED ALWAYS AS (paused OR resharding IS NOT NULL) STORED,
   paused boolean NOT NULL DEFAULT false, draining boolean NOT NULL DEFAULT false, unheard boolean NOT NULL DEFAULT false,
   limits text NOT NULL DEFAULT '{}', max_pending bigint, crash_limit int NOT NULL DEFAULT 3, results_limit bigint,
   dead_age_ms bigint, dead_count bigint, lost_at bigint,
   run bigint NOT NULL, spares_until bigint NOT NULL DEFAULT 0,
-  lead_worker text, lead_wake_at bigint, suspect_lead_worker text, suspect_lead_wake_at bigint
+  lead_worker text, lead_wake_at bigint, suspect_lead_worker text, suspect_lead_wake_at bigint, UNIQUE (name, shard)
 ) WITH (fillfactor = 20);
 CREATE TABLE @.floor (qid int, rank int, stamp bigint NOT NULL, PRIMARY KEY (qid, rank)) WITH (fillfactor = 20);
 CREATE TABLE @.tally (
@@ -90,7 +98,7 @@ export const tables: string = `
 CREATE SEQUENCE @.job_seq CACHE 1;
 CREATE SEQUENCE @.fence_seq;
 CREATE TABLE @.meta (version int NOT NULL);
-${queues}${job}${claims}${ended}${joinTables}`
+${queues}${job}${claims}${ended}${joinTables}${ordered}`
 
 /** The bits of `job.flags`. Nothing is looked up for a job that has none. */
 export const jobFlags = {

@@ -13,9 +13,9 @@ export const lookAtJobs = sqlFunction(
   `BEGIN
   RETURN (SELECT json_build_array(@.us() / 1000, coalesce(json_agg(x), '[]')) FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
-        'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', c.id IS NOT NULL) AS x
+        'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', c.id IS NOT NULL, 'hand', cardinality(j.hand)) AS x
       FROM @.job j LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid = p_q
-    UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state IN (3, 4)) r (x));
+    UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state IN (3, 4) AND head IS NULL) r (x));
 END`,
 )
 
@@ -124,11 +124,12 @@ BEGIN
   known AS (UPDATE @.ended SET state = 7, until_ms = finished_ms + remember_ms, result = NULL, payload = NULL, meta = NULL
     WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms > ms)
   DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms <= ms;
-  over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 4) - coalesce(q.dead_count, 9223372036854775807));
+  over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 4) - coalesce((q.dead_count + q.shards - 1) / q.shards, 9223372036854775807));
   WITH old AS (
     (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND state = 4 AND finished_ms <= ms - q.dead_age_ms ORDER BY qid, state, finished_ms LIMIT p_most)
     UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq LIMIT greatest(over, 0))),
   gone AS (DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) RETURNING *),
+  payloads AS (DELETE FROM @.payload p USING gone g WHERE p.head = g.head),
   notes AS (DELETE FROM @.checkpoint c USING gone g WHERE c.id = g.id AND c.qid = g.qid)
   SELECT count(*), max(finished_ms), array_agg(ROW(gone.*)::@.ended ORDER BY finished_ms, seq) FILTER (WHERE flags & 112 > 0) INTO k, last_ms, tied FROM gone;
   IF tied IS NOT NULL THEN

@@ -5,6 +5,7 @@ import { hasBegun, type JobRow, ready, running } from '../../rows/job-row.js'
 import { fates } from '../../rows/join-row.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { afterSettle } from '../../rules/claim-end.js'
+import { doneOf } from '../../rules/payloads.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { payloadText, storedText } from './stored-payload.js'
 
@@ -25,13 +26,15 @@ export interface EndingRow {
   readonly remember: number
   /** Whether it has a checkpoint. */
   readonly noted: boolean
+  /** Of an ordered id: the number of payloads in hand. */
+  readonly hand?: number | null
 }
 
-/** See `ends_1`. Times are in ms, but `delay` is in µs. */
+/** See `ends_1` and `end_ids_1`. Times are in ms, but `delay` is in µs. */
 export interface JobEnd {
   readonly id: string
   readonly fence: number
-  readonly to: 'back' | 'line' | 'later' | 'aside' | 'dead' | 'kept' | 'known' | 'gone'
+  readonly to: 'back' | 'line' | 'later' | 'aside' | 'dead' | 'exhausted' | 'kept' | 'known' | 'gone'
   readonly attempt: number
   readonly crashes: number
   readonly error: string | null
@@ -42,6 +45,8 @@ export interface JobEnd {
   readonly state?: number
   readonly result?: string
   readonly codec?: string
+  /** Of an ordered id: how many payloads in hand are done. */
+  readonly done?: number
   /** Of a run that ended: ms since it began, and where it ran. What a beat has reported stays. */
   readonly started?: number
   readonly host?: string
@@ -86,6 +91,48 @@ export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
       return { ...end, to: 'back', pool }
     case 'waiting':
       return { ...end, to: 'aside', pool: 0, ...waitFor(item) }
+  }
+}
+
+/** The same for an ordered id. Finished payloads leave first, and the run was the first of the others. */
+export function settledId(row: EndingRow, item: SettleItem): JobEnd {
+  const { id, fence, pool } = row
+  const done = doneOf(row.hand ?? 1, 'done' in item ? item.done : 0)
+  const first = done > 0 ? { attempt: 1, crashes: 0, error: null } : row
+  const job = { ...first, reason: null, cancelRequested: (row.flags & jobFlags.cancelling) !== 0 }
+  const end = afterSettle<string | null>(item, job, true, (text) => (text === undefined ? null : storedText(text)))
+  const { becomes, attempt, crashes, error } = end
+  const counted = item.kind === 'complete' ? 'processed' : item.kind === 'retry' ? 'failed' : undefined
+  const of = {
+    id,
+    fence,
+    attempt,
+    crashes,
+    error,
+    done,
+    ...(counted === undefined ? {} : ({ count: counted } as const)),
+  }
+  switch (becomes) {
+    case 'completed':
+    case 'kept':
+    case 'cancelled':
+      return { ...of, to: 'gone' }
+    case 'dead':
+      return { ...of, to: 'dead', reason: end.reason }
+    case 'exhausted': {
+      const reason = 'reason' in item && item.reason !== undefined ? storedText(item.reason) : null
+      return { ...of, to: 'exhausted', reason }
+    }
+    case 'delayed': {
+      const delayMs = 'delayMs' in item ? item.delayMs : 0
+      return delayMs === 0
+        ? { ...of, to: 'line', pool: 0 }
+        : { ...of, to: 'later', pool: 0, delay: Math.round(delayMs * 1_000) }
+    }
+    case 'returned':
+      return { ...of, to: 'back', pool }
+    case 'waiting':
+      throw new Error('an ordered job does not wait for a signal')
   }
 }
 

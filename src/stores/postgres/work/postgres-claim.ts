@@ -11,7 +11,7 @@ import { ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import type { PostgresUpkeep } from './postgres-upkeep.js'
 import { appointLeads, claimJobs, headAges } from './step-function.js'
-import { payloadFrom, textFrom } from './stored-payload.js'
+import { payloadFrom, type ScoredColumns, scoredFrom, textFrom } from './stored-payload.js'
 
 /** The answer of `claim_1` about one queue. Instants are in ms; `place` is in µs. */
 interface StepAnswer {
@@ -25,7 +25,10 @@ interface StepAnswer {
   readonly lease: number | null
   /** Whether more jobs have expired than one claim ends. */
   readonly expiring: boolean
-  readonly paused: boolean
+  /** It is paused, or being resharded. */
+  readonly stopped: boolean
+  /** Whether a batch has the shard for itself. */
+  readonly busy: boolean
   readonly spares: number
   readonly lead: string | null
   readonly wake: number | null
@@ -50,9 +53,14 @@ type ClaimedColumns = [
   error: string | null,
   checkpoint: [payload: string, codec: string | null] | null,
   flags: number,
+  /** Ordered queues only, like `hasMore`. */
+  payloads?: ScoredColumns[],
+  hasMore?: boolean,
 ]
 
-type ClaimAnswer = { readonly now: number; readonly asked: StepAnswer[] } | { readonly run: number } | Upkeep
+type ClaimAnswer = AskedQueues | { readonly run: number } | { readonly moved: true } | Upkeep
+/** Null: there is no such shard. */
+type AskedQueues = { readonly now: number; readonly asked: (StepAnswer | null)[] }
 interface Upkeep {
   /** The place of the queue among those asked, from 1. */
   readonly upkeep: number
@@ -85,29 +93,44 @@ export class PostgresClaim {
 
   /** See `Store.claim`. */
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
-    const queues = await this.#parts.queues.named(from.map(({ queue }) => queue))
     const told = { crashed: [] as Crash[], buried: [] as Buried[], expired: [] as Expired[] }
-    const isDone = from.map(() => false)
+    const done = new Set<number>()
     for (;;) {
-      const answer = await this.#ask(queues, from, by, isDone)
+      const targets = await this.#targets(from)
+      const answer = await this.#ask(targets, by, done)
       if ('run' in answer) await this.#parts.recovery.noteRun(answer.run)
+      else if ('moved' in answer) await this.#parts.queues.refresh(from.map(({ queue }) => queue))
       else if ('upkeep' in answer) {
-        const i = answer.upkeep - 1
-        isDone[i] = true
-        await this.#parts.recovery.recover(queues[i]!, from[i]!.leaseMs ?? by.leaseMs, told)
-      } else return this.#answer(queues, from, by, answer, told)
+        const { queue, from } = targets[answer.upkeep - 1]!
+        done.add(queue!.qid)
+        await this.#parts.recovery.recover(queue!, from.leaseMs ?? by.leaseMs, told)
+      } else return this.#answer(targets, by, answer, told)
     }
   }
 
-  async #ask(queues: readonly NumberedQueue[], from: readonly ClaimFrom[], by: Claimer, isDone: readonly boolean[]) {
+  /** The queues asked, and the shards of ordered ones. */
+  async #targets(from: readonly ClaimFrom[]): Promise<Target[]> {
+    const of = await this.#parts.queues.sharded(from.map(({ queue }) => queue))
+    return from.flatMap((one, i): Target[] => {
+      const { shards } = of[i]!
+      if (shards[0]!.kind === 'plain') return [{ from: one, queue: shards[0] }]
+      if (one.shard !== undefined) return [{ from: one, queue: shards[one.shard] }]
+      return shards.map((queue) => ({ from: { ...one, shard: queue.shard }, queue }))
+    })
+  }
+
+  async #ask(targets: readonly Target[], by: Claimer, done: ReadonlySet<number>) {
     const { connection, recovery, mostClaimBytes } = this.#parts
     return (await connection.call(claimJobs, [
       by.worker,
-      queues.map(({ qid }) => qid),
-      from.map(({ limit }) => Math.min(limit, mostOfClaim)),
-      from.map(({ leaseMs = by.leaseMs }) => Math.round(leaseMs)),
-      queues.map(({ qid }) => this.#looksAt.get(qid) ?? 0),
-      isDone,
+      targets.map(({ queue }) => queue?.qid ?? 0),
+      targets.map(({ from }) => Math.min(from.limit, mostOfClaim)),
+      targets.map(({ from: { maxPayloads: most = Number.POSITIVE_INFINITY } }) =>
+        most === Number.POSITIVE_INFINITY ? null : Math.max(1, most),
+      ),
+      targets.map(({ from: { leaseMs = by.leaseMs } }) => Math.round(leaseMs)),
+      targets.map(({ queue }) => this.#looksAt.get(queue?.qid ?? 0) ?? 0),
+      targets.map(({ queue }) => queue !== undefined && done.has(queue.qid)),
       by.alone === true,
       mostClaimBytes,
       await recovery.run(),
@@ -115,28 +138,31 @@ export class PostgresClaim {
   }
 
   async #answer(
-    queues: readonly NumberedQueue[],
-    from: readonly ClaimFrom[],
+    targets: readonly Target[],
     by: Claimer,
-    { now, asked }: { readonly now: number; readonly asked: StepAnswer[] },
+    { now, asked }: AskedQueues,
     told: { readonly crashed: Crash[]; readonly buried: Buried[]; readonly expired: Expired[] },
   ): Promise<Claimed> {
     const waits: Wait[] = []
+    const claims: Claim[] = []
     let more = false
     for (const [i, one] of asked.entries()) {
-      const queue = queues[i]!
+      const { queue, from } = targets[i]!
+      if (queue === undefined || one === null) {
+        waits.push({ queue: from.queue, shard: from.shard!, reason: 'empty' })
+        continue
+      }
       this.#parts.upkeep.asked(queue.qid)
       if (one.lease !== null || !one.more)
         this.#looksAt.set(queue.qid, Math.min(one.lease ?? Number.POSITIVE_INFINITY, now + lookEveryMs))
       const left = new LeftByClaim(queue, one, now)
-      const grant = { limit: from[i]!.limit, taken: one.jobs?.length ?? 0 }
+      const grant = { limit: from.limit - claims.length, taken: one.jobs?.length ?? 0 }
+      claims.push(...(one.jobs ?? []).map((columns) => claimOf(queue.name, one.fence!, columns)))
       const { waits: of, rings } = await this.#appointed(queue, left, by, grant, now)
       waits.push(...of)
-      if (rings && one.waits && !one.paused) this.#parts.connection.call(ringQueue, [queue.qid, false]).catch(() => {})
-      more ||= !one.paused && (left.isClaimable || one.expiring || left.nextChangeMs() === 0)
+      if (rings && one.waits && !one.stopped) this.#parts.connection.call(ringQueue, [queue.qid, false]).catch(() => {})
+      more ||= !one.stopped && (left.isClaimable || one.expiring || left.nextChangeMs() === 0)
     }
-    const last = asked.at(-1)
-    const claims = last?.jobs?.map((columns) => claimOf(queues[asked.length - 1]!.name, last.fence!, columns)) ?? []
     return {
       now,
       ...(claims.length > 0 ? { queue: claims[0]!.queue } : {}),
@@ -145,7 +171,7 @@ export class PostgresClaim {
       buried: told.buried,
       ...(told.expired.length > 0 ? { expired: told.expired } : {}),
       waits,
-      ...(by.heads ? { heads: await this.#heads(queues) } : {}),
+      ...(by.heads ? { heads: await this.#heads(targets) } : {}),
       more,
     }
   }
@@ -175,15 +201,25 @@ export class PostgresClaim {
     }
   }
 
-  async #heads(queues: readonly NumberedQueue[]): Promise<NonNullable<Claimed['heads']>> {
-    const qids = queues.map(({ qid }) => qid)
+  async #heads(targets: readonly Target[]): Promise<NonNullable<Claimed['heads']>> {
+    const qids = targets.map(({ queue }) => queue?.qid ?? 0)
     // Without ages rather than without what was granted.
     const ages = (await this.#parts.connection.call(headAges, [qids]).catch(() => qids.map(() => null))) as (
       | number
       | null
     )[]
-    return queues.map(({ name }, i) => ({ queue: name, ...(ages[i] === null ? {} : { ageMs: Math.max(0, ages[i]!) }) }))
+    return targets.map(({ from: { queue, shard } }, i) => ({
+      queue,
+      ...(shard === undefined ? {} : { shard }),
+      ...(ages[i] === null ? {} : { ageMs: Math.max(0, ages[i]!) }),
+    }))
   }
+}
+
+/** A queue or shard that is asked; undefined: there is no such shard. */
+interface Target {
+  readonly from: ClaimFrom
+  readonly queue: NumberedQueue | undefined
 }
 
 /** A limit may be infinite; no claim takes more. */
@@ -193,10 +229,10 @@ type LeadColumns = [worker: string | null, at: number | null, suspectWorker: str
 
 /** A queue as a claim has left it. It has no limits, so all jobs that are ready are open. */
 class LeftByClaim implements LeftQueue {
-  readonly of: { readonly queue: string }
+  readonly of: { readonly queue: string; readonly shard?: number }
   readonly isStopped: boolean
-  readonly isFull = false
-  readonly isBusy = false
+  readonly isFull: boolean
+  readonly isBusy: boolean
   readonly opensAt = Number.NEGATIVE_INFINITY
   /** The rules ask only whether there are any. */
   readonly ordinary: number
@@ -208,20 +244,22 @@ class LeftByClaim implements LeftQueue {
   readonly #answer: StepAnswer
   readonly #now: number
 
-  constructor({ name }: NumberedQueue, answer: StepAnswer, now: number) {
-    this.of = { queue: name }
-    this.isStopped = answer.paused
+  constructor({ name, kind, shard }: NumberedQueue, answer: StepAnswer, now: number) {
+    this.of = kind === 'ordered' ? { queue: name, shard } : { queue: name }
+    this.isStopped = answer.stopped
+    this.isBusy = answer.busy
+    this.isFull = answer.busy
     this.ordinary = answer.more ? 1 : 0
     this.suspects = answer.suspects ? 1 : 0
     this.scheduled = answer.place === null ? 0 : 1
-    this.isClaimable = answer.more && !answer.paused
+    this.isClaimable = answer.more && !answer.stopped && !answer.busy
     this.#answer = answer
     this.#now = now
     this.follow([answer.lead, answer.wake, answer.suspectLead, answer.suspectWake])
   }
 
   isOpenForSuspects(): boolean {
-    return this.suspects > 0 && !this.isStopped
+    return this.suspects > 0 && !this.isStopped && !this.isFull
   }
 
   hasShutLane(): boolean {
@@ -265,6 +303,8 @@ function claimOf(queue: string, fence: number, columns: ClaimedColumns): Claim {
     error,
     checkpoint,
     flags,
+    payloads,
+    hasMore,
   ] = columns
   return {
     queue,
@@ -273,6 +313,8 @@ function claimOf(queue: string, fence: number, columns: ClaimedColumns): Claim {
     payload: payloadFrom(payload),
     ...(codec === null ? {} : { codec }),
     ...(meta === null ? {} : { meta: payloadFrom(meta) }),
+    ...(payloads === undefined ? {} : { payloads: payloads.map(scoredFrom) }),
+    ...(hasMore === true ? { hasMore } : {}),
     priority: 0 - rank,
     attempt,
     crashes,

@@ -1,9 +1,10 @@
 /** The depth of queues of a Postgres store: counts are a log of changes, which is added up. */
 
 import type { QueueDepth } from '../../contract/queue-depth.js'
+import { depthOfShards } from '../../rules/queue-counts.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
-import type { NumberedQueue } from './postgres-settings.js'
+import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 
 /**
  * Takes queues. Returns `{now, rows}`, a row for each queue as `DepthRow` has it. Jobs that are not due yet are counted in
@@ -38,6 +39,7 @@ BEGIN
     rows := rows || json_build_object('waiting', c.waiting, 'later', later, 'retries', c.retries, 'dead', c.dead,
       'processed', c.processed, 'failed', c.failed, 'crashed', c.crashed, 'expired', c.expired,
       'aside', (SELECT count(*) FROM @.job WHERE qid = q.qid AND pool = -1),
+      'payloads', CASE q.kind WHEN 'ordered' THEN @.pending_1(q.qid) ELSE c.waiting END,
       'suspects', (SELECT count(*) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0),
       'running', (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = q.qid),
       'oldest', oldest / 1000, 'lostAt', q.lost_at, 'paused', q.paused, 'draining', q.draining);
@@ -55,6 +57,7 @@ interface DepthRow extends Pick<QueueDepth, 'retries' | 'dead' | 'processed' | '
   readonly later: number
   /** Those of them that wait for their members or for a signal. */
   readonly aside: number
+  readonly payloads: number
   readonly suspects: number
   readonly running: number
   readonly oldest: number | null
@@ -65,29 +68,38 @@ interface DepthRow extends Pick<QueueDepth, 'retries' | 'dead' | 'processed' | '
 
 export async function depthsOf(
   connection: PostgresConnection,
-  queues: readonly NumberedQueue[],
+  queues: PostgresQueues,
+  names: readonly string[],
 ): Promise<{ readonly now: number; readonly depths: QueueDepth[] }> {
-  const answer = await connection.call(countJobs, [queues.map(({ qid }) => qid)])
+  if ((await queues.named(names)).some(({ kind }) => kind === 'ordered')) await queues.refresh(names)
+  const of = await queues.sharded(names)
+  const all = of.flatMap(({ shards, leaving }) => [...shards, ...leaving])
+  const answer = await connection.call(countJobs, [all.map(({ qid }) => qid)])
   const { now, rows } = answer as { now: number; rows: DepthRow[] }
-  return { now, depths: rows.map((row, i) => depthOf(queues[i]!.name, row, now)) }
+  const depths = new Map(all.map((queue, i) => [queue, depthOf(queue, rows[i]!, now)]))
+  return {
+    now,
+    depths: of.map(({ shards, leaving }) =>
+      depthOfShards(
+        shards.map((shard) => depths.get(shard)!),
+        leaving.map((shard) => depths.get(shard)!),
+        shards[0]!.kind === 'ordered',
+      ),
+    ),
+  }
 }
 
-function depthOf(queue: string, { waiting, later, aside, oldest, lostAt, ...row }: DepthRow, now: number): QueueDepth {
+function depthOf(
+  { name: queue, kind }: NumberedQueue,
+  { waiting, later, aside, payloads, oldest, lostAt, ...row }: DepthRow,
+  now: number,
+): QueueDepth {
   const { suspects, running, dead, retries, processed, failed, crashed, expired, paused, draining } = row
   return {
-    ...{
-      queue,
-      ready: waiting - later - aside,
-      payloads: waiting,
-      suspects,
-      scheduled: later,
-      waiting: aside,
-      running,
-      dead,
-    },
+    ...{ queue, ready: waiting - later - aside, payloads, suspects, scheduled: later, waiting: aside, running, dead },
     ...{ fresh: waiting - aside - retries, retries, lagMs: oldest === null ? 0 : Math.max(0, now - oldest) },
     ...{ processed, failed, crashed, expired },
-    ...(lostAt === null ? {} : { lostAt }),
+    ...(lostAt === null || kind === 'ordered' ? {} : { lostAt }),
     ...{ paused, draining },
   }
 }

@@ -3,12 +3,15 @@
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { noteBits, takenBy } from '../../rows/job-row.js'
 import { placesText } from '../../rows/join-row.js'
+import { payloadDigest } from '../../rows/payload-row.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 import { weightOf } from '../../rules/claim-weight.js'
+import { shardOf } from '../../rules/payloads.js'
 import { answerToTaken, boundedDelayMs } from '../../rules/taken-id.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { PostgresReports } from '../joins/join-reports.js'
+import { pushPayloads } from '../ordered/push-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { enqueueJobs, recallCall, rememberCall, replaceJob, takenIds } from './enqueue-functions.js'
 import { placesBy } from './places-by.js'
@@ -26,7 +29,7 @@ interface EnqueueAnswer {
 }
 
 /** The answers as their letters in the memory of calls. `?`: it is not decided yet. */
-const letters = { a: 'added', d: 'duplicate', x: 'dead', p: 'replaced', f: 'full', r: 'draining' } as const
+const letters = { a: 'added', m: 'merged', d: 'duplicate', x: 'dead', p: 'replaced', f: 'full', r: 'draining' } as const
 
 export class PostgresEnqueue {
   readonly #connection: PostgresConnection
@@ -41,30 +44,62 @@ export class PostgresEnqueue {
 
   /** See `Store.enqueue`. */
   async enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
-    const queues = await this.#queues.named(calls.map(({ queue }) => queue))
-    const answers = new Array<Enqueued[]>(calls.length)
+    const answers = calls.map(({ jobs }) => new Array<Enqueued>(jobs.length))
     // A call that stands in the batch twice is carried out once.
     const firsts = new Map(calls.map(({ callId, queue }, i) => [`${callId} ${queue}`, i] as const).reverse())
-    const isFirst = (i: number) => firsts.get(`${calls[i]!.callId} ${calls[i]!.queue}`) === i
-    const groups = placesBy(calls, ({ isResent }, i) => (isResent ? `again ${i}` : String(queues[i]!.qid)))
+    const firstOf = ({ callId, queue }: EnqueueCall) => firsts.get(`${callId} ${queue}`)!
+    const parts = calls.flatMap((call, i) =>
+      firstOf(call) === i ? [{ ...call, answers: answers[i]!, places: [...call.jobs.keys()] }] : [],
+    )
+    await this.#carryOut(parts)
+    return calls.map((call) => answers[firstOf(call)]!)
+  }
+
+  async #carryOut(parts: readonly AnsweredPart[]): Promise<void> {
+    const queues = await this.#queues.sharded(parts.map(({ queue }) => queue))
+    const targets = parts.flatMap((part, i) =>
+      shardsFor(part, queues[i]!.shards).map(([queue, own]) => ({ queue, part: own })),
+    )
+    const groups = placesBy(targets, ({ queue: { qid }, part }, i) => (part.isResent ? `again ${i}` : String(qid)))
     await Promise.all(
-      groups.map(async (all) => {
-        const places = all.filter(isFirst)
-        if (places.length === 0) return
-        const of = places.map((i) => calls[i]!)
-        const isAgain = of[0]!.isResent === true
-        const queue = queues[places[0]!]!
-        const before = isAgain ? await this.#recalled(queue, of[0]!) : undefined
-        const answered =
-          before === undefined ? await this.#send(queue, of) : [await this.#decided(queue, of[0]!.jobs, before)]
-        for (const [n, i] of places.entries()) answers[i] = answered[n]!
+      groups.map(async (places) => {
+        const { queue } = targets[places[0]!]!
+        const of = places.map((i) => targets[i]!.part)
+        const before = of[0]!.isResent ? await this.#recalled(queue, of[0]!) : undefined
+        if (before !== undefined) return answer(of[0]!, await this.#decided(queue, of[0]!.jobs, before))
+        if (queue.kind === 'ordered') return this.#push(queue, of)
+        for (const [n, answered] of (await this.#send(queue, of)).entries()) answer(of[n]!, answered)
       }),
     )
-    return calls.map((_, i) => answers[firsts.get(`${calls[i]!.callId} ${calls[i]!.queue}`)!]!)
+  }
+
+  /** Parts for one shard of an ordered queue that were not sent before. */
+  async #push(queue: NumberedQueue, parts: readonly AnsweredPart[]): Promise<void> {
+    const { t, done, answers, busy, lead, wake } = (await this.#connection.call(
+      pushPayloads,
+      pushedColumns(queue, parts),
+    )) as PushAnswer
+    if (done === 'moved') {
+      await this.#queues.refresh([queue.name])
+      await this.#carryOut(parts)
+    } else if (done === 'apart') for (const part of parts) await this.#push(queue, [part])
+    else if (done !== 'ok')
+      for (const part of parts)
+        answer(
+          part,
+          part.jobs.map(() => done),
+        )
+    else {
+      const all = [...answers].map((letter) => letters[letter as keyof typeof letters])
+      const coming = parts.flatMap(({ jobs }) => jobs).filter((_, i) => all[i] === 'added')
+      if (!busy && isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
+      const counts = parts.map(({ jobs }) => jobs.length)
+      for (const [n, answered] of split(all, counts).entries()) answer(parts[n]!, answered)
+    }
   }
 
   /** The first answers to a call, as far as it was carried out; undefined: not at all. */
-  async #recalled(queue: NumberedQueue, call: EnqueueCall): Promise<(Enqueued | undefined)[] | undefined> {
+  async #recalled(queue: NumberedQueue, call: PushedPart): Promise<(Enqueued | undefined)[] | undefined> {
     const found = await this.#connection.call(recallCall, [queue.qid, call.callId, callMemoryMs, callMemoryCount])
     if (found === null) return undefined
     const [ids, counts, answers] = found as [string[], number[] | null, string | null]
@@ -75,7 +110,7 @@ export class PostgresEnqueue {
   }
 
   /** Calls of one queue that were not sent before. */
-  async #send(queue: NumberedQueue, calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+  async #send(queue: NumberedQueue, calls: readonly PushedPart[]): Promise<Enqueued[][]> {
     const jobs = calls.flatMap((call) => call.jobs)
     const isNew = calls.every(({ hasNewIds }) => hasNewIds === true)
     const ids = calls.map(({ callId }) => callId)
@@ -155,6 +190,39 @@ export class PostgresEnqueue {
   }
 }
 
+/** The jobs of a call that belong to one shard, each with its place in the call. */
+interface PushedPart extends Pick<EnqueueCall, 'callId' | 'isResent' | 'hasNewIds' | 'queue' | 'jobs'> {
+  readonly places: readonly number[]
+}
+
+interface PushAnswer {
+  readonly t: number
+  readonly done: 'ok' | 'draining' | 'full' | 'apart' | 'moved'
+  readonly answers: string
+  readonly busy: boolean
+  readonly lead: string | null
+  readonly wake: number | null
+}
+
+/** A part of a call, and where the answers to its jobs belong. */
+interface AnsweredPart extends PushedPart {
+  readonly answers: Enqueued[]
+}
+
+/** The part of the call for each shard, in the order of shards. */
+function shardsFor(part: AnsweredPart, shards: readonly NumberedQueue[]): [NumberedQueue, AnsweredPart][] {
+  if (shards.length === 1) return [[shards[0]!, part]]
+  return shards.flatMap((shard, n): [NumberedQueue, AnsweredPart][] => {
+    const own = part.jobs.flatMap(({ id }, i) => (shardOf(id, shards.length) === n ? [i] : []))
+    const of = { ...part, jobs: own.map((i) => part.jobs[i]!), places: own.map((i) => part.places[i]!) }
+    return own.length === 0 ? [] : [[shard, of]]
+  })
+}
+
+function answer({ places, answers }: AnsweredPart, answered: readonly Enqueued[]): void {
+  for (const [n, place] of places.entries()) answers[place] = answered[n]!
+}
+
 export type TakenAnswer = [now: number, deadAge: number | null, rows: TakenColumns[]]
 type TakenColumns = [
   id: string,
@@ -216,6 +284,34 @@ export function columnsOf(jobs: readonly NewJob[]): unknown[] {
     column(({ rememberMs }) => (rememberMs > 0 ? Math.ceil(rememberMs) : undefined)),
     jobs.map((job) => weightOf(job)),
     column(({ memberOf }) => memberOf && placesText(memberOf)),
+  ]
+}
+
+/** The columns that `push_1` takes. */
+function pushedColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unknown[] {
+  const jobs = parts.flatMap((part) => part.jobs)
+  const column = <T>(read: (job: NewJob) => T | undefined) => {
+    const values = jobs.map((job) => read(job) ?? null)
+    return values.some((value) => value !== null) ? values : null
+  }
+  return [
+    queue.qid,
+    queue.merge,
+    jobs.map(({ id }) => id),
+    jobs.map(({ task }) => task),
+    jobs.map(({ payload }) => payloadText(payload)),
+    column(({ codec }) => codec),
+    column(({ meta }) => (meta === undefined ? undefined : payloadText(meta))),
+    column(({ delayMs }) => (delayMs ? Math.round(delayMs * 1_000) : undefined)),
+    column(({ runAt }) => (runAt === undefined ? undefined : Math.round(runAt * 1_000))),
+    jobs.map((job) => weightOf(job)),
+    // No store distinguishes -0 from 0.
+    column(({ score }) => (score === undefined ? undefined : score + 0)),
+    parts.flatMap(({ callId, jobs, places }) =>
+      jobs.map((job, i) => Buffer.from(payloadDigest(job, queue.merge, { callId, place: places[i]! })).toString('hex')),
+    ),
+    parts.map(({ callId }) => callId),
+    parts.map((part) => part.jobs.length),
   ]
 }
 

@@ -78,13 +78,13 @@ export async function extendItems(
   queues: PostgresQueues,
   items: readonly ExtendItem[],
 ): Promise<ExtendAnswer[]> {
-  const named = await queues.named(items.map(({ queue }) => queue))
+  const named = await queues.holding(items)
   const answers = new Array<ExtendAnswer>(items.length).fill('lost')
   const groups = placesBy(items, ({ fence, leaseMs }, i) => `${named[i]!.qid} ${fence} ${leaseMs}`)
   await Promise.all(
     groups.map(async (places) => {
       const { fence, leaseMs } = items[places[0]!]!
-      const { qid } = named[places[0]!]!
+      const { qid, kind } = named[places[0]!]!
       const ids = places.map((i) => items[i]!.id)
       const [now, renewed] = (await connection.call(renewLeases, [qid, fence, ids, Math.round(leaseMs)])) as RenewedJobs
       const cancelling = new Map(renewed)
@@ -94,7 +94,7 @@ export async function extendItems(
       }
       const beats = places.flatMap((i) => {
         const { id, beat } = items[i]!
-        return beat === undefined || answers[i] === 'lost' ? [] : [storedBeat(id, fence, beat, now)]
+        return beat === undefined || answers[i] === 'lost' ? [] : [storedBeat(id, fence, beat, kind === 'plain', now)]
       })
       if (beats.length > 0) await connection.call(recordBeats, [qid, JSON.stringify(beats)])
     }),
@@ -104,8 +104,10 @@ export async function extendItems(
 
 type RenewedJobs = [now: number, renewed: [id: string, isCancelled: boolean][]]
 
-function storedBeat(id: string, fence: number, beat: Beat, now: number): object {
-  const { startedMs, host, boot, pidns, pid, ticks, progress, checkpoint } = beat
+/** A job of an ordered queue has no checkpoint. */
+function storedBeat(id: string, fence: number, beat: Beat, isPlain: boolean, now: number): object {
+  const { startedMs, host, boot, pidns, pid, ticks, progress } = beat
+  const checkpoint = isPlain ? beat.checkpoint : undefined
   return {
     ...{ id, fence, host, boot, pidns, pid, ticks },
     ...(startedMs === undefined ? {} : { started: startedAtOf(startedMs, now) }),

@@ -7,11 +7,13 @@ import { afterCrash } from '../../rules/claim-end.js'
 import { expiredReason } from '../../rules/sequence.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { PostgresReports } from '../joins/join-reports.js'
+import { endIds } from '../ordered/ordered-end-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases, trimEnded } from './end-functions.js'
 import { type EndingRow, endedBy, type JobEnd } from './job-end.js'
 import type { NumberedQueue } from './postgres-settings.js'
+import { type ScoredColumns, scoredFrom } from './stored-payload.js'
 
 /** Takes nothing. Returns the run of the server. */
 const serverRun = sqlFunction('server_run_1', '', 'json', 'BEGIN RETURN to_json(@.run()); END')
@@ -103,15 +105,20 @@ export class PostgresRecovery {
     }
     if (spares > now) return
     const ends = rows.map((row) => ({ row, ...afterCrash(crashedClaim(row), queue.maxCrashes) }))
-    const { done } = await this.end(
+    const { done, buried } = await this.end(
       queue,
-      ends.map(({ row, crashes, becomes }) => crashEnd(row, crashes, becomes)),
+      ends.map(({ row, crashes, becomes }) => crashEnd(queue, row, crashes, becomes)),
     )
     for (const [i, { row, crashes, becomes }] of ends.entries()) {
       if (!done[i]) continue
       const { id, task, worker, alone, fence } = row
       told.crashed.push({ queue: queue.name, id, task, worker, charged: alone, crashes })
-      if (becomes === 'dead') told.buried.push({ queue: queue.name, id, task, reason: 'crashed', fence })
+      const payload = buried?.[i]
+      if (becomes === 'dead')
+        told.buried.push({
+          ...{ queue: queue.name, id, task, reason: 'crashed', fence },
+          ...(payload ? { payload: scoredFrom(payload) } : {}),
+        })
     }
   }
 
@@ -129,15 +136,21 @@ export class PostgresRecovery {
     for (const [i, { id, task }] of rows.entries()) if (done[i]) told.expired.push({ queue: queue.name, id, task })
   }
 
-  /**
-   * Carries ends out, and trims what they leave. `done`: false for a job that is no longer as it was seen. `woke`: one is ready
-   * because its signal came first.
-   */
-  async end(queue: NumberedQueue, ends: readonly JobEnd[], trims = false): Promise<{ done: boolean[]; woke: boolean }> {
+  /** Carries ends out, and trims what they leave. */
+  async end(queue: NumberedQueue, ends: readonly JobEnd[], trims = false): Promise<EndsAnswer> {
     if (ends.length === 0) return { done: [], woke: false }
-    const answer = await this.#connection.call(endJobs, [queue.qid, JSON.stringify(ends)])
+    const isTrimmed = (done: readonly boolean[]) =>
+      trims && ends.some(({ to }, i) => done[i] && leavesSomething.includes(to))
+    const values = [queue.qid, JSON.stringify(ends)]
+    if (queue.kind === 'ordered') {
+      const answer = await this.#connection.call(endIds, values)
+      const [, done, buried, wakeAt] = answer as [number, boolean[], (ScoredColumns | null)[], number | null]
+      await this.ended(queue, isTrimmed(done), null)
+      return { done, woke: false, buried, wakeAt }
+    }
+    const answer = await this.#connection.call(endJobs, values)
     const [, done, told, woke] = answer as [now: number, done: boolean[], told: number | null, woke: boolean]
-    await this.ended(queue, trims && ends.some(({ to }, i) => done[i] && leavesSomething.includes(to)), told)
+    await this.ended(queue, isTrimmed(done), told)
     return { done, woke }
   }
 
@@ -149,17 +162,33 @@ export class PostgresRecovery {
   }
 }
 
-const leavesSomething: readonly JobEnd['to'][] = ['dead', 'kept', 'known']
+const leavesSomething: readonly JobEnd['to'][] = ['dead', 'exhausted', 'kept', 'known']
+
+interface EndsAnswer {
+  /** False for a job that is no longer as it was seen. */
+  readonly done: readonly boolean[]
+  /** One is ready because its signal came first. */
+  readonly woke: boolean
+  /** Of an ordered queue: the first payload that each has buried, and from when on a claimer is needed; null: none is. */
+  readonly buried?: readonly (ScoredColumns | null)[]
+  readonly wakeAt?: number | null
+}
 
 function crashedClaim({ alone, flags, crashes }: CrashedRow) {
   return { alone, cancelRequested: (flags & jobFlags.cancelling) !== 0, crashes }
 }
 
-function crashEnd(row: CrashedRow, crashes: number, becomes: ReturnType<typeof afterCrash>['becomes']): JobEnd {
+function crashEnd(
+  { kind }: NumberedQueue,
+  row: CrashedRow,
+  crashes: number,
+  becomes: ReturnType<typeof afterCrash>['becomes'],
+): JobEnd {
   const { id, fence, attempt, error } = row
   const kept = { id, fence, attempt, crashes, error, count: 'crashed' as const }
   if (becomes === 'suspect') return { ...kept, to: 'back', pool: 1 }
-  if (becomes === 'dead') return { ...kept, to: 'dead', reason: 'crashed' }
+  if (becomes === 'dead') return { ...kept, to: kind === 'ordered' ? 'exhausted' : 'dead', reason: 'crashed' }
+  if (kind === 'ordered') return { ...kept, to: 'gone' }
   return {
     ...kept,
     to: 'known',

@@ -16,7 +16,7 @@ export const ringQueue = sqlFunction(
   `DECLARE c text;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  IF (SELECT paused FROM @.queue WHERE qid = p_q) THEN RETURN NULL; END IF;
+  IF (SELECT stopped FROM @.queue WHERE qid = p_q) THEN RETURN NULL; END IF;
   DELETE FROM @.waiter WHERE ctid = ANY (array(SELECT ctid FROM @.waiter WHERE qid = p_q ORDER BY at_us LIMIT 1 FOR UPDATE SKIP LOCKED))
     RETURNING channel INTO c;
   IF c IS NOT NULL THEN
@@ -64,7 +64,8 @@ export const lookForWork = sqlFunction(
   `DECLARE t bigint := @.us(); looks json[] := '{}'; q @.queue; r bigint; f bigint; ready boolean; due boolean; unheard boolean; x record;
 BEGIN
   FOR i IN 1 .. cardinality(p_qids) LOOP
-    SELECT * INTO q FROM @.queue WHERE qid = p_qids[i];
+    SELECT * INTO q FROM @.queue WHERE qid = p_qids[i] AND shard >= 0;
+    IF q.qid IS NULL THEN looks := looks || 'null'::json; CONTINUE; END IF;
     unheard := false;
     IF p_first AND q.unheard THEN
       UPDATE @.queue SET unheard = false WHERE qid = q.qid AND queue.unheard;
@@ -72,6 +73,7 @@ BEGIN
     END IF;
     r := -2147483649; ready := false; due := false;
     LOOP
+      EXIT WHEN q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = q.qid);
       SELECT rank INTO r FROM @.job WHERE qid = q.qid AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
       EXIT WHEN r IS NULL OR ready;
       f := CASE q.ord WHEN 'lifo' THEN -t ELSE coalesce((SELECT stamp FROM @.floor WHERE qid = q.qid AND rank = r), -9223372036854775807) END;
@@ -81,7 +83,7 @@ BEGIN
           AND fence = 0 ORDER BY qid, pool, rank, stamp, seq LIMIT 100) y;
       ready := ready OR x.ready; due := due OR x.has;
     END LOOP;
-    looks := looks || json_build_object('ready', ready, 'due', due, 'unheard', unheard, 'paused', q.paused, 'spares', q.spares_until,
+    looks := looks || json_build_object('ready', ready, 'due', due, 'unheard', unheard, 'stopped', q.stopped, 'spares', q.spares_until,
       'lease', least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid)),
       'place', CASE WHEN unheard THEN @.next_place_1(q.qid, q.ord, t) END, 'lead', q.lead_worker, 'wake', q.lead_wake_at);
   END LOOP;

@@ -2,25 +2,29 @@
 
 import { UnknownQueueError, UnsupportedByStoreError } from '../../../core/errors.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
+import { type QueueSettingsRow, storedQueue } from '../../rows/queue-row.js'
 import { boundsOf, limitsFrom, limitsText, saidLimits } from '../../rules/limit-rules.js'
+import { shardOf } from '../../rules/payloads.js'
 import { refuseOtherForm } from '../../rules/queue-form.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
-/** Takes names. Returns the rows that there are, as `StoredRow` has them. */
+/** Takes names. Returns the rows that there are, shard by shard, as `StoredRow` has them. */
 const findQueues = sqlFunction(
   'queues_1',
   'p_names text[]',
   'json',
   `BEGIN
-  RETURN (SELECT coalesce(json_agg(json_build_object('qid', qid, 'name', name, 'order', ord, 'paused', paused, 'draining', draining,
-    'limits', limits)), '[]') FROM @.queue WHERE name = ANY (p_names));
+  RETURN (SELECT coalesce(json_agg(json_build_object('qid', qid, 'name', name, 'shard', shard, 'shards', shards, 'resharding', resharding,
+    'kind', kind, 'ord', ord, 'exclusive', exclusive, 'merge', merge, 'paused', paused::int, 'draining', draining::int, 'limits', limits)
+    ORDER BY shard), '[]') FROM @.queue WHERE name = ANY (p_names));
 END`,
 )
 
 /**
- * Writes queues, all or none. Takes a list of `{name, order, seen, limits, maxPending, maxCrashes, results, deadAge, deadCount}`;
- * `seen`: the limits that the caller saw, null for a new queue. Returns false, and changes nothing, if one is not as it was seen.
+ * Writes queues, all or none. Takes a list of `{name, kind, ord, exclusive, merge, shards, seen, limits, maxPending, maxCrashes,
+ * results, deadAge, deadCount}`; `seen`: the limits that the caller saw, null for a new queue; `shards`: of a new queue. Returns
+ * false, and changes nothing, if one is not as it was seen.
  */
 const writeQueues = sqlFunction(
   'write_queues_1',
@@ -30,42 +34,48 @@ const writeQueues = sqlFunction(
 BEGIN
   PERFORM pg_advisory_xact_lock(@lock, 1);
   FOR e IN SELECT * FROM json_to_recordset(p_queues) AS x (name text, seen text) LOOP
-    found_limits := (SELECT limits FROM @.queue WHERE name = e.name COLLATE "C");
+    found_limits := (SELECT limits FROM @.queue WHERE name = e.name COLLATE "C" ORDER BY shard LIMIT 1);
     IF found_limits IS DISTINCT FROM e.seen THEN RETURN to_json(false); END IF;
   END LOOP;
-  INSERT INTO @.queue (name, ord, limits, max_pending, crash_limit, results_limit, dead_age_ms, dead_count, run)
-    SELECT name, "order", limits, "maxPending", "maxCrashes", results, "deadAge", "deadCount", @.run()
-    FROM json_to_recordset(p_queues) AS x (name text, "order" text, limits text, "maxPending" bigint, "maxCrashes" int, results bigint,
-      "deadAge" bigint, "deadCount" bigint)
-    ON CONFLICT (name) DO UPDATE SET limits = excluded.limits, max_pending = excluded.max_pending, crash_limit = excluded.crash_limit,
-      results_limit = excluded.results_limit, dead_age_ms = excluded.dead_age_ms, dead_count = excluded.dead_count;
+  FOR e IN SELECT * FROM json_to_recordset(p_queues) AS x (name text, kind text, ord text, exclusive text, merge text, shards int, seen text,
+      limits text, "maxPending" bigint, "maxCrashes" int, results bigint, "deadAge" bigint, "deadCount" bigint) LOOP
+    IF e.seen IS NULL THEN
+      INSERT INTO @.queue (name, shard, shards, kind, ord, exclusive, run)
+        SELECT e.name, shard, e.shards, e.kind, e.ord, e.exclusive, @.run() FROM generate_series(0, e.shards - 1) shard;
+    END IF;
+    UPDATE @.queue SET merge = coalesce(e.merge, merge), limits = e.limits, max_pending = e."maxPending", crash_limit = e."maxCrashes",
+      results_limit = e.results, dead_age_ms = e."deadAge", dead_count = e."deadCount" WHERE name = e.name COLLATE "C";
+  END LOOP;
   RETURN to_json(true);
 END`,
 )
 
 export const settingsFunctions = [findQueues, writeQueues]
 
-interface StoredRow {
-  readonly qid: number
-  readonly name: string
-  readonly order: 'fifo' | 'lifo'
-  readonly paused: boolean
-  readonly draining: boolean
-  readonly limits: string
-}
+/** A row of `queue`, as far as it was asked for. */
+type StoredRow = Pick<
+  QueueSettingsRow,
+  | ('qid' | 'name' | 'shard' | 'shards' | 'resharding' | 'kind' | 'ord')
+  | ('exclusive' | 'merge' | 'paused' | 'draining' | 'limits')
+>
 
-/** A queue as calls name it. Its number and its order never change. */
-export interface NumberedQueue {
-  readonly qid: number
-  readonly name: string
+/** A queue as calls name it, or a shard of an ordered one. Its number and its form never change. */
+export interface NumberedQueue
+  extends Pick<QueueSettingsRow, 'qid' | 'name' | 'shard' | 'shards' | 'kind' | 'exclusive' | 'merge'> {
   readonly order: 'fifo' | 'lifo'
   /** As last seen by this process: how often a queue is buried from matters only to crashes, which look anew. */
   readonly maxCrashes: number
 }
 
+/** The shards of a queue as last seen by this process; a plain queue has one. `leaving`: those that a reshard empties. */
+interface QueueShards {
+  readonly shards: readonly NumberedQueue[]
+  readonly leaving: readonly NumberedQueue[]
+}
+
 export class PostgresQueues {
   readonly #connection: PostgresConnection
-  readonly #known = new Map<string, NumberedQueue>()
+  readonly #known = new Map<string, QueueShards>()
 
   constructor(connection: PostgresConnection) {
     this.#connection = connection
@@ -79,20 +89,29 @@ export class PostgresQueues {
       const stored = await this.#find(names)
       const asked = queues.flatMap((settings) => {
         const row = stored.get(settings.name)
-        if (row !== undefined) refuseOtherForm(settings.name, { kind: 'plain', order: row.order }, settings)
+        if (row !== undefined)
+          refuseOtherForm(settings.name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
         if (row !== undefined && follows) return []
         const limits = limitsText(saidLimits(settings.name, limitsFrom(row?.limits), settings))
-        return row?.limits === limits ? [] : [writtenQueue(settings, limits, row?.limits ?? null)]
+        const { merge = row?.merge } = settings
+        return row?.limits === limits && row.merge === merge
+          ? []
+          : [writtenQueue(settings, limits, row?.limits ?? null)]
       })
       const isWritten = asked.length === 0 || (await this.#connection.call(writeQueues, [JSON.stringify(asked)]))
       if (isWritten !== true) continue
       const now = asked.length === 0 ? stored : await this.#find(names)
-      return names.map((name) => storedQueue(now.get(name)!))
+      return names.map((name) => storedQueue(now.get(name)! as QueueSettingsRow, undefined))
     }
   }
 
-  /** Throws `UnknownQueueError`. */
+  /** The only or first shard of each queue. Throws `UnknownQueueError`. */
   async named(names: readonly string[]): Promise<NumberedQueue[]> {
+    return (await this.sharded(names)).map(({ shards }) => shards[0]!)
+  }
+
+  /** Throws `UnknownQueueError`. */
+  async sharded(names: readonly string[]): Promise<QueueShards[]> {
     if (names.some((name) => !this.#known.has(name))) await this.#find(names)
     return names.map((name) => {
       const known = this.#known.get(name)
@@ -101,35 +120,54 @@ export class PostgresQueues {
     })
   }
 
+  /** The shards that hold these ids. Throws `UnknownQueueError`. */
+  async holding(ids: readonly { readonly queue: string; readonly id: string }[]): Promise<NumberedQueue[]> {
+    const of = await this.sharded(ids.map(({ queue }) => queue))
+    return of.map(({ shards }, i) => shards[shardOf(ids[i]!.id, shards.length)]!)
+  }
+
+  /** Looks at queues anew: they were resharded, or merge otherwise. */
+  async refresh(names: readonly string[]): Promise<void> {
+    await this.#find(names)
+  }
+
   async #find(names: readonly string[]): Promise<Map<string, StoredRow>> {
     const rows = (await this.#connection.call(findQueues, [[...new Set(names)]])) as StoredRow[]
-    for (const { qid, name, order, limits } of rows)
-      this.#known.set(name, { qid, name, order, maxCrashes: boundsOf(limitsFrom(limits)).maxCrashes })
+    for (const name of new Set(rows.map((row) => row.name))) {
+      const all = rows.filter((row) => row.name === name).map(numbered)
+      this.#known.set(name, {
+        shards: all.filter(({ shard }) => shard >= 0),
+        leaving: all.filter(({ shard }) => shard < 0),
+      })
+    }
     return new Map(rows.map((row) => [row.name, row]))
   }
 }
 
-function writtenQueue({ name, order }: QueueSettings, limits: string, seen: string | null): object {
+function numbered({ qid, name, shard, shards, kind, exclusive, merge, ord, limits }: StoredRow): NumberedQueue {
+  const { maxCrashes } = boundsOf(limitsFrom(limits))
+  return { qid, name, shard, shards, kind, exclusive, merge, order: ord, maxCrashes }
+}
+
+function writtenQueue(settings: QueueSettings, limits: string, seen: string | null): object {
+  const { name, kind, order: ord, exclusive = 'id', merge, shards = 1 } = settings
   const { maxPending = null, maxCrashes, resultsCount = null, dead } = boundsOf(limitsFrom(limits))
   const { ageMs = null, count = null } = dead
-  return { name, order, seen, limits, maxPending, maxCrashes, results: resultsCount, deadAge: ageMs, deadCount: count }
+  return {
+    ...{ name, kind, ord, exclusive, merge, shards: kind === 'ordered' ? shards : 1 },
+    ...{ seen, limits, maxPending, maxCrashes, results: resultsCount, deadAge: ageMs, deadCount: count },
+  }
 }
 
-function storedQueue({ name, order, paused, draining, limits }: StoredRow): StoredQueue {
-  return { name, kind: 'plain', order, exclusive: 'id', shards: 1, limits: limitsFrom(limits), paused, draining }
-}
-
-function refuseUnsupported({ name, kind, throttle, maxRunning, fifo }: QueueSettings): void {
+function refuseUnsupported({ name, throttle, maxRunning, fifo }: QueueSettings): void {
   const refused =
-    kind === 'ordered'
-      ? 'ordered queues'
-      : throttle !== undefined
-        ? 'throttles'
-        : maxRunning !== undefined && maxRunning !== 'none'
-          ? 'maxRunning'
-          : fifo
-            ? 'fifo by group'
-            : undefined
+    throttle !== undefined
+      ? 'throttles'
+      : maxRunning !== undefined && maxRunning !== 'none'
+        ? 'maxRunning'
+        : fifo
+          ? 'fifo by group'
+          : undefined
   if (refused !== undefined)
     throw new UnsupportedByStoreError('postgres', `${refused} (queue '${name}')`, 'Use the SQLite or the Redis store.')
 }

@@ -3,8 +3,9 @@
 import type { SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { completeIds } from '../ordered/ordered-end-functions.js'
 import { lookAtJobs } from './end-functions.js'
-import { type EndingRow, type JobEnd, resultIn, settledBy } from './job-end.js'
+import { type EndingRow, type JobEnd, resultIn, settledBy, settledId } from './job-end.js'
 import { placesBy } from './places-by.js'
 import type { PostgresRecovery } from './postgres-recovery.js'
 import { lookForWork, ringQueue } from './postgres-ring.js'
@@ -28,7 +29,7 @@ export class PostgresSettle {
 
   /** See `Store.settle`. */
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
-    const queues = await this.#queues.named(items.map(({ queue }) => queue))
+    const queues = await this.#queues.holding(items)
     const answers = new Array<SettleAnswer>(items.length).fill('ok')
     const isBare = items.map(leavesNothing)
     const groups = placesBy(items, ({ fence }, i) => `${queues[i]!.qid} ${isBare[i] ? fence : ''}`)
@@ -44,18 +45,35 @@ export class PostgresSettle {
 
   /** Completes jobs of one claim. Returns the places of those of which something else has to be known. */
   async #complete(queue: NumberedQueue, items: readonly SettleItem[], places: readonly number[]): Promise<number[]> {
+    const { fence } = items[places[0]!]!
     const ids = places.map((i) => items[i]!.id)
-    const answer = await this.#connection.call(completeJobs, [
-      queue.qid,
-      items[places[0]!]!.fence,
-      ids,
-      ...resultColumns(places.map((i) => items[i]!)),
-    ])
-    if (answer === null) return []
-    const [missing, told] = answer as [missing: string[], told: number | null]
-    if (told !== null) await this.#recovery.ended(queue, true, told)
+    const missing =
+      queue.kind === 'ordered'
+        ? await this.#completeIds(queue, fence, ids)
+        : await this.#completeJobs(
+            queue,
+            fence,
+            places.map((i) => items[i]!),
+          )
     const left = new Set(missing)
     return places.filter((i, n) => left.has(items[i]!.id) || ids.indexOf(items[i]!.id) < n)
+  }
+
+  /** Returns the ids that did not end. */
+  async #completeJobs(queue: NumberedQueue, fence: number, items: readonly SettleItem[]): Promise<string[]> {
+    const ids = items.map(({ id }) => id)
+    const answer = await this.#connection.call(completeJobs, [queue.qid, fence, ids, ...resultColumns(items)])
+    const [missing, told] = (answer ?? [[], null]) as [missing: string[], told: number | null]
+    if (told !== null) await this.#recovery.ended(queue, true, told)
+    return missing
+  }
+
+  /** The same for ordered ids. */
+  async #completeIds(queue: NumberedQueue, fence: number, ids: readonly string[]): Promise<string[]> {
+    const answer = await this.#connection.call(completeIds, [queue.qid, fence, ids])
+    const [missing, now, wakeAt] = answer as [missing: string[], now: number, wakeAt: number | null]
+    await this.#ringAt(queue, wakeAt, now)
+    return missing
   }
 
   /** Looks at jobs, decides what becomes of them, and carries that out; begins anew with those that have changed meanwhile. */
@@ -65,6 +83,7 @@ export class PostgresSettle {
     places: readonly number[],
     answers: SettleAnswer[],
   ): Promise<void> {
+    const settles = queue.kind === 'ordered' ? settledId : settledBy
     let left = places
     while (left.length > 0) {
       const looked = await this.#connection.call(lookAtJobs, [queue.qid, left.map((i) => items[i]!.id)])
@@ -78,29 +97,26 @@ export class PostgresSettle {
         // A second item for a job finds what the first has made of it.
         if (row?.fence !== items[i]!.fence || row.fence === 0 || taken.has(row.id)) continue
         taken.add(row.id)
-        decided.set(i, settledBy(row as EndingRow, items[i]!))
+        decided.set(i, settles(row as EndingRow, items[i]!))
       }
       const ends = [...decided.values()]
-      const { done, woke } = await this.#recovery.end(queue, ends, true)
+      const { done, woke, wakeAt } = await this.#recovery.end(queue, ends, true)
       const settled = ends.filter((_, n) => done[n])
       for (const [n, i] of [...decided.keys()].entries()) if (done[n]) answers[i] = 'ok'
-      await this.#ringFor(queue, settled, woke, now)
+      await this.#ringAt(queue, wakeAt === undefined ? dueAfter(settled, woke, now) : wakeAt, now)
       left = [...decided.keys()].filter((_, n) => !done[n])
     }
   }
 
-  /** One of these jobs may be ready again, or due before the lead asks. */
-  async #ringFor({ qid }: NumberedQueue, ends: readonly JobEnd[], woke: boolean, now: number): Promise<void> {
-    const isReady = woke || ends.some(({ to }) => to === 'back' || to === 'line')
-    const due = Math.min(
-      ...ends.map(({ to, delay = 0 }) => (to === 'later' ? now + delay / 1_000 : Number.POSITIVE_INFINITY)),
-    )
-    if (!isReady && due === Number.POSITIVE_INFINITY) return
+  /** Something of the queue waits again from this instant on, unless the lead asks before; null: nothing does. */
+  async #ringAt({ qid }: NumberedQueue, due: number | null, now: number): Promise<void> {
+    if (due === null) return
+    const isReady = due <= now
     if (!isReady) {
       const { queues } = (await this.#connection.call(lookForWork, [[qid], false])) as {
-        queues: { lead: string | null; wake: number | null }[]
+        queues: ({ lead: string | null; wake: number | null } | null)[]
       }
-      const { lead, wake } = queues[0]!
+      const { lead = null, wake = null } = queues[0] ?? {}
       const known = lead === null || wake === null ? undefined : { worker: lead, wakeAt: wake }
       if (isLed(known, now) && known.wakeAt <= due) return
     }
@@ -114,6 +130,15 @@ function resultColumns(items: readonly SettleItem[]): [results: unknown, codecs:
   const column = (name: 'result' | 'codec') =>
     ends.some((end) => end[name] !== undefined) ? ends.map((end) => end[name] ?? null) : null
   return [column('result'), column('codec')]
+}
+
+/** When the first of these jobs is due again; null: none waits. */
+function dueAfter(ends: readonly JobEnd[], woke: boolean, now: number): number | null {
+  if (woke) return now
+  const dues = ends.flatMap(({ to, delay = 0 }) =>
+    to === 'back' || to === 'line' ? [now] : to === 'later' ? [now + delay / 1_000] : [],
+  )
+  return dues.length === 0 ? null : Math.min(...dues)
 }
 
 /** Whether nothing of the job has to be kept or decided: it only goes, but perhaps its id is remembered. */

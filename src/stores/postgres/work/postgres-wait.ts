@@ -16,7 +16,8 @@ interface WaitLook {
   readonly due: boolean
   /** Whether it was rung for a job that is not due yet while nobody waited. */
   readonly unheard: boolean
-  readonly paused: boolean
+  /** It is paused, or being resharded. */
+  readonly stopped: boolean
   readonly spares: number
   readonly lease: number | null
   /** When the next job falls due, if it was rung so. */
@@ -59,7 +60,7 @@ export class PostgresWait {
   /** See `Store.wait`. */
   async forQueues(names: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
     const until = performance.now() + forMs
-    const queues = await this.#queues.named(names)
+    const queues = (await this.#queues.sharded(names)).flatMap(({ shards }) => shards)
     if (signal.aborted) return []
     const sleeper = new WaitingOne(queues, signal)
     const release = this.#connection.hold()
@@ -119,7 +120,7 @@ export class PostgresWait {
       this.#connection.call(beginWait, [qids, this.#channel]),
       this.#connection.call(lookForWork, [qids, isFirst]),
     ])
-    const answer = looked as { now: number; queues: WaitLook[] }
+    const answer = looked as { now: number; queues: (WaitLook | null)[] }
     return queues.filter((_, i) => wantsClaimer(answer.queues[i]!, answer.now))
   }
 
@@ -211,8 +212,10 @@ class WaitingOne implements LocalWaiter {
 }
 
 /** Whether some claimer must ask: there is work, or a change that is due, and no lead will find it. */
-function wantsClaimer(look: WaitLook, now: number): boolean {
-  if (look.paused) return false
+function wantsClaimer(look: WaitLook | null, now: number): boolean {
+  // The shard has left its queue: who claims learns where its jobs are.
+  if (look === null) return true
+  if (look.stopped) return false
   const lead: Lead | undefined =
     look.lead === null || look.wake === null ? undefined : { worker: look.lead, wakeAt: look.wake }
   const isDue = look.due || (look.lease !== null && Math.max(look.lease, look.spares) <= now)

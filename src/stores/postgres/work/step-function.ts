@@ -3,41 +3,52 @@
 import { sqlFunction } from '../schema/sql-function.js'
 
 /**
- * Takes for each queue asked its number, the most jobs, and the lease in ms; the instant from which the caller looks for
- * expired leases in it; and whether the caller has done its upkeep already. `p_run`: the run of the server that the caller
- * knows. `p_most`: the weight at which a claim is full.
+ * Takes for each queue or shard asked its number, 0 for a shard that does not exist; the most jobs, the most payloads of each
+ * id, null for all of them, and the lease in ms; the instant from which the caller looks for expired leases in it; and whether
+ * the caller has done its upkeep already. `p_run`: the run of the server that the caller knows. `p_most`: the weight at which
+ * a claim is full.
  *
- * Returns `{run}` if that is another; `{upkeep, now}`: the queue that wants upkeep, before which nothing is taken of it;
- * otherwise `{now, asked}`, an element of `asked` for each queue up to the one that granted: `{jobs, fence, more, suspects, …}`
- * as `StepAnswer` has them.
+ * Returns `{run}` if that is another; `{moved}`: one of the shards has left its queue; `{upkeep, now}`: the queue that wants
+ * upkeep, before which nothing is taken of it; otherwise `{now, asked}`, an element of `asked` for each queue or shard up to the
+ * last that granted: `{jobs, fence, more, suspects, …}` as `StepAnswer` has them, or null for one that does not exist.
  *
  * Places: a claim of a queue that takes the earliest first begins at a floor. One that takes the latest first begins at now,
  * and needs none.
  */
 export const claimJobs = sqlFunction(
   'claim_1',
-  `p_worker text, p_qids int[], p_limits int[], p_leases bigint[], p_looks bigint[], p_done boolean[], p_alone boolean,
+  `p_worker text, p_qids int[], p_limits int[], p_payloads int[], p_leases bigint[], p_looks bigint[], p_done boolean[], p_alone boolean,
    p_most bigint, p_run bigint`,
   'json',
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; asked json[] := '{}'; lim int; got tid[]; more_ids tid[];
   load bigint; w bigint; r bigint; known int; start_at bigint; floor_at bigint; unknown int; beyond bigint; probe boolean; more boolean;
   is_expiring boolean; hi_place bigint[]; f bigint; jobs json; taken int; suspects boolean; next_place bigint; next_lease bigint;
+  granted text; total int := 0; own json; busy boolean; durable boolean := false;
 BEGIN
   IF @.run() <> p_run THEN RETURN json_build_object('run', @.run()); END IF;
-  -- Claims may be forgotten by a crash of the server: their jobs are ready again, and run twice.
-  PERFORM set_config('synchronous_commit', 'off', true);
+  load := 0;
   FOR i IN 1 .. cardinality(p_qids) LOOP
-    SELECT * INTO q FROM @.queue WHERE qid = p_qids[i];
+    EXIT WHEN total > 0 AND (p_alone OR total >= p_limits[i] OR load >= p_most);
+    IF p_qids[i] = 0 THEN asked := asked || 'null'::json; CONTINUE; END IF;
+    SELECT * INTO q FROM @.queue WHERE qid = p_qids[i] AND shard >= 0;
+    IF q.qid IS NULL THEN RETURN json_build_object('moved', true); END IF;
+    -- Only other shards of an ordered queue add to what it has granted.
+    EXIT WHEN total > 0 AND (q.name <> granted OR q.kind = 'plain' OR q.exclusive = 'shard');
     is_expiring := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND expires_ms <= ms AND fence = 0);
     IF NOT p_done[i] AND (is_expiring OR ((ms >= p_looks[i] OR ms < p_looks[i] - 1000)
       AND (EXISTS (SELECT FROM @.bunch WHERE qid = q.qid AND lease_ms <= ms)
         OR EXISTS (SELECT FROM @.beat WHERE qid = q.qid AND lease_ms <= ms)))) THEN
       RETURN json_build_object('upkeep', i, 'now', ms);
     END IF;
-    lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END;
-    got := '{}'; load := 0; more := false; jobs := NULL; f := NULL; taken := 0; next_place := NULL;
-    IF NOT q.paused AND NOT is_expiring THEN
+    lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END - total;
+    got := '{}'; more := false; jobs := NULL; f := NULL; taken := 0; next_place := NULL; busy := false;
+    IF q.kind = 'ordered' THEN
+      IF NOT q.stopped THEN
+        own := @.claim_shard_1(q, lim, t, p_worker, p_leases[i], p_alone, p_payloads[i], p_most, load);
+        jobs := own -> 'jobs'; f := own ->> 'fence'; taken := own ->> 'taken'; more := own ->> 'more'; busy := own ->> 'busy'; load := own ->> 'load';
+      END IF;
+    ELSIF NOT q.stopped AND NOT is_expiring THEN
       IF p_alone AND lim > 0 THEN
         got := array(SELECT ctid FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 ORDER BY qid, pool, rank, stamp, seq LIMIT 1
           FOR UPDATE SKIP LOCKED);
@@ -77,8 +88,8 @@ BEGIN
         END IF;
       END LOOP;
     END IF;
-    taken := cardinality(got);
-    IF taken > 0 THEN
+    IF cardinality(got) > 0 THEN
+      taken := cardinality(got);
       f := nextval('@.fence_seq');
       WITH u AS (UPDATE @.job SET fence = f, updated_ms = ms WHERE ctid = ANY (got) RETURNING *),
       b AS (INSERT INTO @.bunch SELECT f, ms + p_leases[i], min(stamp), max(stamp), q.qid, count(*), min(rank), max(rank), max(pool), p_alone, p_worker FROM u),
@@ -90,16 +101,18 @@ BEGIN
     END IF;
     suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND NOT ctid = ANY (got));
     next_lease := NULL;
-    IF NOT more OR ms >= p_looks[i] THEN
+    IF NOT more OR busy OR ms >= p_looks[i] THEN
       next_lease := least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid));
     END IF;
-    IF NOT more THEN next_place := @.next_place_1(q.qid, q.ord, t); END IF;
+    IF NOT more OR busy THEN next_place := @.next_place_1(q.qid, q.ord, t); END IF;
     asked := asked || json_build_object('jobs', jobs, 'fence', f, 'more', more, 'suspects', suspects, 'place', next_place, 'lease', next_lease,
-      'expiring', is_expiring, 'paused', q.paused, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
+      'expiring', is_expiring, 'stopped', q.stopped, 'busy', busy, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
       'suspectLead', q.suspect_lead_worker, 'suspectWake', q.suspect_lead_wake_at,
       'waits', EXISTS (SELECT FROM @.waiter WHERE qid = q.qid));
-    EXIT WHEN taken > 0;
+    IF taken > 0 THEN granted := q.name; total := total + taken; durable := q.kind = 'ordered'; END IF;
   END LOOP;
+  -- Claims may be forgotten by a crash of the server: their jobs are ready again, and run twice. An id must not.
+  IF NOT durable THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
   RETURN json_build_object('now', ms, 'asked', array_to_json(asked));
 END`,
 )

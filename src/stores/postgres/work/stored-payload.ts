@@ -1,6 +1,7 @@
 /** Payloads and texts as a Postgres store keeps them: all in columns of text, which cannot hold a NUL character. Pure. */
 
 import type { Payload } from '../../../core/values/codec.js'
+import type { ScoredPayload } from '../../contract/new-job.js'
 import { fromStored, toStored } from '../../rows/stored-text.js'
 
 /** Before bytes, which are kept in base 64. */
@@ -16,6 +17,18 @@ export function payloadText(payload: Payload): string {
 export function payloadFrom(text: string): Payload {
   if (!text.startsWith(bytesMark)) return textFrom(text)
   return new Uint8Array(Buffer.from(text.slice(1), 'base64'))
+}
+
+/** A payload of an ordered job as the database answers. */
+export type ScoredColumns = [score: number, payload: string, codec: string | null, meta: string | null]
+
+export function scoredFrom([score, payload, codec, meta]: ScoredColumns): ScoredPayload {
+  return {
+    score,
+    payload: payloadFrom(payload),
+    ...(codec === null ? {} : { codec }),
+    ...(meta === null ? {} : { meta: payloadFrom(meta) }),
+  }
 }
 
 export function storedText(text: string): string {

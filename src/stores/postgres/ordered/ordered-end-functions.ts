@@ -1,0 +1,171 @@
+/** Ends of claims of ordered queues in the database, and what becomes of the payloads: see `afterEnd` in `rules/payloads`. */
+
+import { sqlFunction } from '../schema/sql-function.js'
+import { heldUs } from './shard-claim.js'
+
+/**
+ * The ids end, and their payloads in hand are gone already. What waits behind them becomes a new job; an id of which nothing
+ * is left goes, or stays without payloads while a push holds it. Takes the row of the queue, the places of the headers and the
+ * instant in µs. Returns when the first of those that wait again is due, in µs; null if none does.
+ */
+const leaveIds = sqlFunction(
+  'leave_ids_1',
+  'q @.queue, p_got tid[], t bigint',
+  'bigint',
+  `DECLARE way int := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END; free tid[]; k int; due bigint;
+BEGIN
+  -- Lock, and look in the next statement: those that no push holds.
+  free := array(SELECT ctid FROM @.job WHERE ctid = ANY (p_got) FOR UPDATE SKIP LOCKED);
+  DELETE FROM @.job WHERE ctid = ANY (free) AND NOT EXISTS (SELECT FROM @.payload p WHERE p.head = job.head);
+  WITH w AS (SELECT DISTINCT ON (p.head) p.head, p.due, p.created_ms FROM @.payload p
+      WHERE p.head = ANY (array(SELECT head FROM @.job WHERE ctid = ANY (p_got))) ORDER BY p.head, p.seq),
+  h AS (SELECT j.id, coalesce(j.next_stamp, w.due, t + ${heldUs}) AS due, coalesce(j.next_created_ms, w.created_ms, t / 1000) AS created_ms
+    FROM @.job j LEFT JOIN w ON w.head = j.head WHERE j.ctid = ANY (p_got)),
+  u AS (UPDATE @.job j SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, attempt = 1, crashes = 0, error = NULL, pool = 0,
+      updated_ms = t / 1000, created_ms = h.created_ms, stamp = h.due * way, seq = nextval('@.job_seq') * way, flags = CASE WHEN h.due > t THEN 1 ELSE 0 END
+    FROM h WHERE j.id = h.id AND j.qid + 0 = q.qid RETURNING h.due)
+  SELECT count(*), min(u.due) INTO k, due FROM u;
+  IF k > 0 THEN
+    INSERT INTO @.tally (qid, waiting) VALUES (q.qid, k);
+    UPDATE @.floor SET stamp = due WHERE qid = q.qid AND stamp > due;
+  END IF;
+  RETURN due;
+END`,
+)
+
+/**
+ * Payloads of an id go to the morgue, where they join those that it has there. Takes the row of the queue, the header, the
+ * payloads, the instant in ms, and what `JobEnd` says of the end. Returns null.
+ */
+const buryPayloads = sqlFunction(
+  'bury_payloads_1',
+  'q @.queue, o @.job, p_seqs bigint[], ms bigint, p_attempt int, p_crashes int, p_error text, p_reason text',
+  'json',
+  `DECLARE m @.ended; h bigint; is_shown boolean;
+BEGIN
+  SELECT * INTO m FROM @.ended WHERE id = o.id AND qid = q.qid FOR UPDATE;
+  is_shown := m.id IS NOT NULL AND (q.dead_age_ms IS NULL OR m.finished_ms + q.dead_age_ms > ms);
+  IF m.id IS NOT NULL AND NOT is_shown THEN DELETE FROM @.payload WHERE head = m.head; END IF;
+  h := CASE WHEN is_shown THEN m.head ELSE nextval('@.job_seq') END;
+  INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, remember_ms, id, task, error, reason, head)
+    VALUES (q.qid, 4, 0, p_attempt, p_crashes, abs(o.stamp), CASE WHEN is_shown THEN m.created_ms ELSE o.created_ms END, ms, 0, o.id, o.task,
+      p_error, p_reason, h)
+    ON CONFLICT (id, qid) DO UPDATE SET attempt = excluded.attempt, crashes = excluded.crashes, stamp = excluded.stamp,
+      created_ms = excluded.created_ms, finished_ms = ms, task = excluded.task, error = excluded.error, reason = excluded.reason, head = h;
+  UPDATE @.payload SET head = h WHERE head = o.head AND seq = ANY (p_seqs);
+  PERFORM @.merge_1(h, NULL, q.merge = 'latest');
+  IF m.id IS NULL THEN INSERT INTO @.tally (qid, dead) VALUES (q.qid, 1); END IF;
+  RETURN NULL;
+END`,
+)
+
+/**
+ * The instant in ms from which a claimer is needed for a shard in which ends have let `p_due` (in µs, or null) wait; null: none
+ * is. A shard that a batch had for itself may have had others wait for it.
+ */
+const wakeAt = sqlFunction(
+  'wake_at_1',
+  'q @.queue, p_due bigint, t bigint',
+  'bigint',
+  `BEGIN
+  IF q.exclusive = 'shard' THEN
+    IF EXISTS (SELECT FROM @.bunch WHERE qid = q.qid) THEN RETURN NULL; END IF;
+    IF EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool IN (0, 1) AND rank = 0 AND fence = 0 AND abs(stamp) <= t) THEN RETURN t / 1000; END IF;
+  END IF;
+  RETURN p_due / 1000;
+END`,
+)
+
+/**
+ * Completes claims of ids. Takes a shard, a fence and ids. Returns `[missing, now, wake]`: the ids that did not end, and see
+ * `wake_at_1`.
+ */
+export const completeIds = sqlFunction(
+  'complete_ids_1',
+  'p_q int, p_fence bigint, p_ids text[]',
+  'json',
+  `DECLARE t bigint := @.us(); q @.queue; got tid[]; done text[]; noted boolean; k int; left_n int; due bigint;
+BEGIN
+  SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  got := array(SELECT ctid FROM @.job WHERE id = ANY (p_ids) AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 ORDER BY id FOR NO KEY UPDATE);
+  k := cardinality(got);
+  IF k > 0 THEN
+    SELECT array_agg(id), bool_or(flags & 2 > 0) INTO done, noted FROM @.job WHERE ctid = ANY (got);
+    DELETE FROM @.payload p USING @.job j WHERE j.ctid = ANY (got) AND p.head = j.head AND p.seq = ANY (j.hand);
+    due := @.leave_ids_1(q, got, t);
+    IF noted THEN DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q; END IF;
+    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
+    IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = p_fence; END IF;
+    INSERT INTO @.tally (qid, processed) VALUES (p_q, k);
+  END IF;
+  RETURN json_build_array((SELECT coalesce(json_agg(id), '[]') FROM unnest(p_ids) id WHERE NOT id = ANY (coalesce(done, '{}'))), t / 1000,
+    @.wake_at_1(q, due, t));
+END`,
+)
+
+/**
+ * Takes a shard, and a list of ends `{id, fence, to, …}` as `JobEnd` has them. `to`: `back`, `line` and `later` as for
+ * `ends_1`, with all payloads that wait; `exhausted`: the oldest payload in hand is dead, and the others begin anew; `dead`: all
+ * in hand are; `gone`. Of an id that waits, all payloads count as in hand.
+ *
+ * Returns `[now, done, buried, wake]`: for each end, whether the id was still as it was seen, and the first payload that it has
+ * buried, or null; and see `wake_at_1`.
+ */
+export const endIds = sqlFunction(
+  'end_ids_1',
+  'p_q int, p_ends json',
+  'json',
+  `DECLARE
+  t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; hand bigint[]; left_n int; way int; to_place text;
+  done boolean[] := '{}'; buried json[] := '{}'; dead json; due bigint; soonest bigint; waits int; again int; place tid;
+BEGIN
+  SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
+  FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
+      reason text, delay bigint, done int, count text) LOOP
+    SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR NO KEY UPDATE;
+    IF o.id IS NULL OR o.fence <> e.fence THEN done := done || false; buried := buried || 'null'::json; CONTINUE; END IF;
+    place := (SELECT ctid FROM @.job WHERE id = o.id AND qid = p_q);
+    hand := o.hand; dead := 'null'; to_place := e."to"; due := NULL;
+    IF o.fence > 0 THEN
+      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n INTO left_n;
+      IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
+      IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q; END IF;
+    ELSE
+      hand := array(SELECT seq FROM @.payload WHERE head = o.head ORDER BY score, seq);
+    END IF;
+    IF e.done > 0 THEN
+      DELETE FROM @.payload WHERE head = o.head AND seq = ANY (hand[:e.done]);
+      hand := hand[e.done + 1:];
+    END IF;
+    IF to_place IN ('exhausted', 'dead') THEN
+      dead := (SELECT json_build_array(score, payload, codec, meta) FROM @.payload WHERE head = o.head AND seq = hand[1]);
+      PERFORM @.bury_payloads_1(q, o, CASE to_place WHEN 'dead' THEN hand ELSE hand[:1] END, ms, e.attempt, e.crashes, e.error, e.reason);
+      IF to_place = 'exhausted' AND cardinality(hand) > 1 THEN
+        to_place := 'line'; e.attempt := 1; e.crashes := 0; e.error := NULL; e.pool := 0;
+      END IF;
+    ELSIF to_place = 'gone' THEN
+      DELETE FROM @.payload WHERE head = o.head AND seq = ANY (hand);
+    END IF;
+    IF to_place IN ('back', 'line', 'later') THEN
+      due := CASE to_place WHEN 'back' THEN abs(o.stamp) WHEN 'line' THEN t ELSE t + e.delay END;
+      UPDATE @.job SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, updated_ms = ms, attempt = e.attempt, crashes = e.crashes,
+        error = e.error, pool = e.pool, flags = CASE WHEN due > t THEN 1 ELSE 0 END, stamp = due * way,
+        seq = CASE to_place WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE 0 END WHERE id = o.id AND qid = p_q;
+      PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
+      UPDATE @.floor SET stamp = due WHERE qid = p_q AND stamp > due;
+      waits := 1; again := (e.attempt > 1)::int;
+    ELSE
+      due := @.leave_ids_1(q, ARRAY[place], t);
+      waits := 0; again := 0;
+    END IF;
+    INSERT INTO @.tally (qid, waiting, retries, processed, failed, crashed) VALUES (p_q, waits - (o.fence = 0)::int,
+      again - (o.fence = 0 AND o.attempt > 1)::int, coalesce(e.count = 'processed', false)::int, coalesce(e.count = 'failed', false)::int,
+      coalesce(e.count = 'crashed', false)::int);
+    soonest := least(soonest, due); done := done || true; buried := buried || dead;
+  END LOOP;
+  RETURN json_build_array(ms, array_to_json(done), array_to_json(buried), @.wake_at_1(q, soonest, t));
+END`,
+)
+
+export const orderedEndFunctions = [leaveIds, buryPayloads, wakeAt, completeIds, endIds]
