@@ -26,6 +26,7 @@ import { type Clock, type Random, systemClock, systemRandom } from '../core/plat
 import type { Queue } from '../core/queue/queue.js'
 import type { Surroundings } from '../core/surroundings.js'
 import type { AnyTask } from '../core/task/any-task.js'
+import type { EnqueueInOptions, SqliteConnection } from '../core/task/enqueue-in.js'
 import type { EnqueueArguments, EnqueueOptionsOf, HandlesOf, JobsOf } from '../core/task/enqueue-options.js'
 import type { Flow, FlowHandles } from '../core/task/flow.js'
 import type { ManyArguments } from '../core/task/middleware.js'
@@ -42,7 +43,6 @@ import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { SignalAnswer } from '../stores/contract/steps.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import type { FsckFinding, StoreHealth } from '../stores/contract/store-health.js'
-import type { UserConnection } from '../stores/contract/transactions.js'
 import type { SeenWorker } from '../stores/contract/worker-registry.js'
 import type { Connection, RunParts } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
@@ -243,13 +243,31 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * is asynchronous; and `UnsupportedByStoreError` for another store.
    */
   enqueueIn<T extends AnyTask>(
-    connection: UserConnection,
+    connection: SqliteConnection,
     task: T,
-    ...[input, options]: EnqueueArguments<T, QueueName>
-  ): HandleOf<T> {
-    const item = { task, input, options: options === undefined ? {} : options }
-    // Every store that has transactions today answers before it returns.
-    return this.#transactionEnqueue.enqueue(connection, item) as HandleOf<T>
+    ...args: EnqueueArguments<T, QueueName, EnqueueInOptions>
+  ): HandleOf<T>
+  /**
+   * Enqueues one job in your own transaction on the database of a Postgres store: the job is committed or rolled back
+   * with it. `tx` is a transaction of pg, postgres.js, Drizzle, Kysely, TypeORM, Knex or Prisma, or a function
+   * `(sql, params) => rows` that sends a statement in one. Await `mill.ready()` once before the first call. It emits no
+   * `job.enqueued`. Throws or rejects with the errors of `enqueue`; a full queue leaves your transaction as it was.
+   * `InvalidArgumentError` for a transaction that cannot be used; `UnsupportedByStoreError` for a job of a group or of
+   * an ordered task. An error that says to begin the transaction again comes as your client throws it.
+   *
+   * @example
+   * await db.transaction(async (tx) => {
+   *   await tx.insert(orders).values(order)
+   *   await mill.enqueueIn(tx, ship, { order: order.id })
+   * })
+   */
+  enqueueIn<T extends AnyTask>(
+    tx: object,
+    task: T,
+    ...args: EnqueueArguments<T, QueueName, EnqueueInOptions>
+  ): Promise<HandleOf<T>>
+  enqueueIn(connection: object, task: AnyTask, input?: unknown, options?: object): unknown {
+    return this.#transactionEnqueue.enqueue(connection, { task, input, options: options === undefined ? {} : options })
   }
 
   /** Opens the store and declares the queues; otherwise the first call does. Rejects with the errors of that call. */

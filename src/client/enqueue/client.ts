@@ -13,7 +13,9 @@ import {
 } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import type { EnqueueOutcome, JobHandle } from '../../core/job/job.js'
+import { describe } from '../../core/messages/describe.js'
 import { type AnyTask, refuseNoTask } from '../../core/task/any-task.js'
+import type { EnqueueInOptions } from '../../core/task/enqueue-in.js'
 import type { EnqueueArguments } from '../../core/task/enqueue-options.js'
 import type { Flow, FlowCall, FlowHandles } from '../../core/task/flow.js'
 import {
@@ -307,9 +309,9 @@ class OpenCall implements EnqueueCall {
 type MayWait<T> = T | Promise<T>
 
 /**
- * Enqueueing in a user's transaction. Checks, encoding and the client side of middleware up to its call of `next()` happen
- * before the call returns, because a transaction does not wait; and so do the store's statements, unless the store answers
- * by a promise. Then the call does too.
+ * Enqueueing in a user's transaction. If the store answers by a promise, the call does too, and all before it may wait.
+ * Otherwise checks, encoding, the client side of middleware up to its call of `next()`, and the store's statements happen
+ * before the call returns, because a transaction does not wait.
  * @internal
  */
 export class TransactionEnqueue {
@@ -328,8 +330,9 @@ export class TransactionEnqueue {
     this.#rulesOf = rulesOf
   }
 
-  enqueue(connection: UserConnection, item: EnqueueItem): MayWait<JobHandle> {
-    refuseNoTask(item.task, 'enqueueIn()')
+  enqueue(connection: UserConnection, given: EnqueueItem): MayWait<JobHandle> {
+    refuseNoTask(given.task, 'enqueueIn()')
+    const { wakes, item } = askedOf(given)
     const store = this.#store()
     if (store === undefined)
       throw new InvalidArgumentError(
@@ -337,20 +340,38 @@ export class TransactionEnqueue {
       )
     const transactions = transactionsOf(store)
     const rules = this.#rulesOf(store)
-    return this.#through(item, (one) => {
-      const { queue, job } = draftJobNow(one, rules)
+    const stored = ({ queue, job, isIdNew }: JobDraft): MayWait<JobHandle> => {
       const handleOf = ([answer]: Enqueued[]) => {
         if (answer === 'full') throw new QueueFullError(queue)
         if (answer === 'draining') throw new QueueDrainingError(queue)
         return this.#parts.handle(queue, job.id, outcomeOf(answer!, queue, job, this.#parts.events))
       }
-      const answers = transactions.enqueue(connection, { queue, jobs: [job] })
+      const answers = transactions.enqueue(connection, { queue, jobs: [job], hasNewIds: isIdNew, wakes })
       return answers instanceof Promise ? answers.then(handleOf) : handleOf(answers)
-    })
+    }
+    if (transactions.answersLater !== true) return this.#through(item, (one) => stored(draftJobNow(one, rules)))
+    return this.#throughLater(item, async (one) => stored(await draftJob(one, rules)))
+  }
+
+  async #throughLater(item: EnqueueItem, enqueue: (item: EnqueueItem) => Promise<JobHandle>): Promise<JobHandle> {
+    const items = [item]
+    await throughLayers<void>(
+      this.#layers.map((layer) => (next) => layer(items, next)),
+      async () => {
+        for (const one of items) one.job = await enqueue(one)
+      },
+    )
+    const { job } = item
+    if (job === undefined) throw new EnqueueManyError(takenOut, [])
+    return job
+  }
+
+  get #layers() {
+    return this.#parts.middleware.flatMap((layer) => layer.enqueue?.bind(layer) ?? [])
   }
 
   #through(item: EnqueueItem, enqueue: (item: EnqueueItem) => MayWait<JobHandle>): MayWait<JobHandle> {
-    const layers = this.#parts.middleware.flatMap((layer) => layer.enqueue?.bind(layer) ?? [])
+    const layers = this.#layers
     if (layers.length === 0) return enqueue(item)
     const items = [item]
     let ended: { readonly jobs: readonly MayWait<JobHandle>[] } | { readonly error: unknown } | undefined
@@ -383,12 +404,21 @@ export class TransactionEnqueue {
   }
 }
 
+/** The item without the options of the call. Throws `InvalidJobError`. */
+function askedOf(item: EnqueueItem): { readonly wakes: boolean; readonly item: EnqueueItem } {
+  if (typeof item.options !== 'object' || item.options === null || !('wake' in item.options))
+    return { wakes: true, item }
+  const { wake = true, ...options } = item.options as EnqueueItem['options'] & EnqueueInOptions
+  if (typeof wake === 'boolean') return { wakes: wake, item: { ...item, options } }
+  throw new InvalidJobError(`${nameOf(item.task)}: wake must be true or false; got ${describe(wake)}.`)
+}
+
 function transactionsOf({ transactions, traits }: Store): Transactions {
   if (transactions !== undefined) return transactions
   throw new UnsupportedByStoreError(
     traits.name,
     'enqueueing in a transaction of yours',
-    'Write the job into a table of yours (an outbox) in that transaction, and enqueue from there under an id of your own; or use a sqlite: store in the file of your tables.',
+    'Write the job into a table of yours (an outbox) in that transaction, and enqueue from there under an id of your own; or use a sqlite: store in the file of your tables, or a postgres: store in their database.',
   )
 }
 

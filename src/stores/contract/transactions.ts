@@ -5,7 +5,14 @@ import type { EnqueueCall, Enqueued } from './new-job.js'
 /** A connection that the user has opened, or a transaction on it. The store knows which objects it accepts. */
 export type UserConnection = object
 
+/** What is enqueued in a transaction. `wakes`: false if the call may ring nobody, also not after the commit. */
+export interface UserEnqueueCall extends Omit<EnqueueCall, 'callId'> {
+  readonly wakes?: boolean
+}
+
 export interface Transactions {
+  /** `enqueue` answers by a promise, so what comes before it may wait as well. */
+  readonly answersLater?: boolean
   /**
    * Puts jobs into a queue, by the rules of `Store.enqueue`: before it returns, or, on a connection that answers later,
    * before its promise resolves. The jobs exist once the connection's transaction commits, and not if it rolls back.
@@ -14,8 +21,8 @@ export interface Transactions {
    * the store remembers none.
    *
    * Of the jobs, those in one shard are all accepted or all refused. Throws `InvalidArgumentError` for a connection
-   * that cannot be used, and the errors of `Store.enqueue`; a promise rejects with these. The transaction is then as it
-   * was before the call, unless the database itself has ended it.
+   * that cannot be used, and the errors of `Store.enqueue`; a promise rejects with these, or with an error of the user's client
+   * if the database has ended the transaction. Otherwise the transaction is then as it was before the call.
    */
-  enqueue(connection: UserConnection, call: Omit<EnqueueCall, 'callId'>): Enqueued[] | Promise<Enqueued[]>
+  enqueue(connection: UserConnection, call: UserEnqueueCall): Enqueued[] | Promise<Enqueued[]>
 }

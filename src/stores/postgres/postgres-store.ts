@@ -17,6 +17,7 @@ import { PostgresSteps } from './joins/postgres-steps.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
 import { ensureSchema } from './schema/postgres-schema.js'
+import { PostgresTransactions } from './user/postgres-transactions.js'
 import { PostgresClaim } from './work/postgres-claim.js'
 import { depthsOf } from './work/postgres-depth.js'
 import { PostgresEnqueue } from './work/postgres-enqueue.js'
@@ -39,6 +40,7 @@ interface PostgresStoreParts {
 export class PostgresStore implements Store {
   readonly traits = postgresTraits
   readonly steps: Steps
+  readonly transactions: PostgresTransactions
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -60,6 +62,7 @@ export class PostgresStore implements Store {
     this.#connection = connection
     this.#listener = new PostgresListener(connection, address)
     this.#queues = queues
+    this.transactions = new PostgresTransactions(connection.schema, queues)
     this.#enqueue = new PostgresEnqueue(connection, queues, reports)
     this.#claim = new PostgresClaim({ connection, queues, recovery, upkeep, mostClaimBytes: most })
     this.#settle = new PostgresSettle(connection, queues, recovery)

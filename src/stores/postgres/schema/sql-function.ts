@@ -13,6 +13,12 @@ export interface SqlFunction {
   readonly body: string
 }
 
+/** Where functions are called: on the store's own connection, or in a transaction of a user. */
+export interface FunctionCaller {
+  /** Resolves with the value that the function returns. */
+  call(called: SqlFunction, values: readonly unknown[]): Promise<unknown>
+}
+
 /**
  * Plans are made once, perhaps while the tables are empty, and kept. Without these settings such a plan would read all of
  * a queue for a few ids once it has grown.

@@ -8,7 +8,8 @@ const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[
 
 /**
  * Takes the queue, the columns of the new jobs (delays and due instants in µs, the others in ms), whether all ids are new,
- * and the call ids with the number of jobs of each.
+ * and the call ids with the number of jobs of each. Without call ids it is in a transaction of a user, of whom nobody knows when
+ * it ends: nothing is locked, so others may fill a bounded queue beyond its bound meanwhile, and no call is remembered.
  *
  * Returns `{t, done, added, again, lead, wake}`: the instant in ms; how it went; the ids that were inserted, null for all of
  * them; those of members that their joins have had before; the lead. `done` is `'ok'`, `'draining'`, `'full'`, or `'apart'`: the queue is bounded, so send each call by itself.
@@ -19,11 +20,12 @@ export const enqueueJobs = sqlFunction(
   'json',
   `DECLARE
   t bigint := @.us(); q @.queue; wanted int := cardinality(p_ids); room bigint; inserted text[]; again text[] := '{}'; way int;
+  is_ours boolean := cardinality(p_calls) > 0;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.draining THEN
     INSERT INTO @.call (at_ms, qid, ids, counts, answers)
-      VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('r', wanted));
+      SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('r', wanted) WHERE is_ours;
     RETURN json_build_object('t', t / 1000, 'done', 'draining');
   END IF;
   IF p_places IS NOT NULL THEN
@@ -34,14 +36,14 @@ BEGIN
   IF q.max_pending IS NOT NULL THEN
     IF cardinality(p_calls) > 1 THEN RETURN json_build_object('t', t / 1000, 'done', 'apart'); END IF;
     -- Lock, and count in the next statement: a snapshot is older than the lock that its statement waits for.
-    PERFORM pg_advisory_xact_lock(@lock + 1, p_q);
+    IF is_ours THEN PERFORM pg_advisory_xact_lock(@lock + 1, p_q); END IF;
     SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
     SELECT count(DISTINCT u.id) INTO wanted FROM unnest(p_ids) u (id)
       WHERE NOT u.id = ANY (again) AND NOT EXISTS (SELECT FROM @.job j WHERE j.id = u.id AND j.qid = p_q)
         AND NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q);
     IF wanted > 0 AND wanted > room THEN
       INSERT INTO @.call (at_ms, qid, ids, counts, answers)
-        VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('f', cardinality(p_ids)));
+        SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('f', cardinality(p_ids)) WHERE is_ours;
       RETURN json_build_object('t', t / 1000, 'done', 'full');
     END IF;
     wanted := cardinality(p_ids);
@@ -62,15 +64,28 @@ BEGIN
   IF cardinality(inserted) > 0 THEN INSERT INTO @.tally (qid, waiting) VALUES (p_q, cardinality(inserted)); END IF;
   IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, inserted); END IF;
   IF cardinality(inserted) = wanted THEN
-    INSERT INTO @.call (at_ms, qid, ids, counts) VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts);
+    INSERT INTO @.call (at_ms, qid, ids, counts) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts WHERE is_ours;
     inserted := NULL;
   ELSE
     -- A call that is sent again now finds which of its jobs were added, and decides about the others.
     inserted := coalesce(inserted, '{}');
     INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts,
-      string_agg(CASE WHEN id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o) FROM unnest(p_ids) WITH ORDINALITY x (id, o);
+      string_agg(CASE WHEN id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o) FROM unnest(p_ids) WITH ORDINALITY x (id, o) HAVING is_ours;
   END IF;
   RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'again', array_to_json(again), 'lead', q.lead_worker, 'wake', q.lead_wake_at);
+END`,
+)
+
+/** Enqueues in a transaction of a user. Takes and returns what `enqueue_1` does; `p_wakes`: it may ring. */
+export const enqueueInside = sqlFunction(
+  'enqueue_in_1',
+  `p_q int, ${newJobs}, p_new boolean, p_wakes boolean`,
+  'json',
+  `DECLARE answer json;
+BEGIN
+  answer := @.enqueue_1(p_q, ${newJobs.match(/p_\w+/g)!.join(', ')}, p_new, '{}', '{}');
+  IF p_wakes AND answer ->> 'done' = 'ok' AND answer ->> 'added' IS DISTINCT FROM '[]' THEN PERFORM @.ring_in_1(p_q); END IF;
+  RETURN answer;
 END`,
 )
 
@@ -122,14 +137,14 @@ END`,
 
 /**
  * Replaces a job by a new one with the same id, if it is still in the state `p_state`, which `taken_1` has told. Takes the
- * columns of the new job like `enqueue_1`.
+ * columns of the new job like `enqueue_1`; `p_ours` is false in a transaction of a user.
  *
  * Returns `[t, outcome, told]`: `'ok'`, `'full'`, or `'stale'`, which changed nothing: the state is another by now; and the
  * number from which on there may be reports for joins.
  */
 export const replaceJob = sqlFunction(
   'replace_1',
-  `p_q int, ${newJobs}, p_state int`,
+  `p_q int, ${newJobs}, p_state int, p_ours boolean`,
   'json',
   `DECLARE
   t bigint := @.us(); q @.queue; way int; due bigint; room bigint; before bigint; told bigint;
@@ -139,7 +154,7 @@ BEGIN
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   due := coalesce(p_runs[1], t + coalesce(p_delays[1], 0));
   IF p_state <> 1 AND q.max_pending IS NOT NULL THEN
-    PERFORM pg_advisory_xact_lock(@lock + 1, p_q);
+    IF p_ours THEN PERFORM pg_advisory_xact_lock(@lock + 1, p_q); END IF;
     SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
     IF room < 1 THEN RETURN json_build_array(t / 1000, 'full'); END IF;
   END IF;
@@ -183,4 +198,4 @@ export const recallCall = sqlFunction(
 END`,
 )
 
-export const enqueueFunctions = [enqueueJobs, takenIds, dropJob, replaceJob, rememberCall, recallCall]
+export const enqueueFunctions = [enqueueJobs, enqueueInside, takenIds, dropJob, replaceJob, rememberCall, recallCall]

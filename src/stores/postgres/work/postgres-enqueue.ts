@@ -9,13 +9,13 @@ import { weightOf } from '../../rules/claim-weight.js'
 import { shardOf } from '../../rules/payloads.js'
 import { answerToTaken, boundedDelayMs } from '../../rules/taken-id.js'
 import { isLed } from '../../rules/wake-lead.js'
-import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { PostgresReports } from '../joins/join-reports.js'
 import { pushPayloads } from '../ordered/push-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
-import { enqueueJobs, recallCall, rememberCall, replaceJob, takenIds } from './enqueue-functions.js'
+import type { FunctionCaller } from '../schema/sql-function.js'
+import { enqueueInside, enqueueJobs, recallCall, rememberCall, replaceJob, takenIds } from './enqueue-functions.js'
 import { placesBy } from './places-by.js'
-import { ringQueue } from './postgres-ring.js'
+import { ringInside, ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import { payloadText } from './stored-payload.js'
 
@@ -32,11 +32,12 @@ interface EnqueueAnswer {
 const letters = { a: 'added', m: 'merged', d: 'duplicate', x: 'dead', p: 'replaced', f: 'full', r: 'draining' } as const
 
 export class PostgresEnqueue {
-  readonly #connection: PostgresConnection
+  readonly #connection: FunctionCaller
   readonly #queues: PostgresQueues
-  readonly #reports: PostgresReports
+  readonly #reports: PostgresReports | undefined
 
-  constructor(connection: PostgresConnection, queues: PostgresQueues, reports: PostgresReports) {
+  /** Without `reports` the calls are made in a transaction of a user: what they change is seen by nobody else yet. */
+  constructor(connection: FunctionCaller, queues: PostgresQueues, reports?: PostgresReports) {
     this.#connection = connection
     this.#queues = queues
     this.#reports = reports
@@ -98,6 +99,21 @@ export class PostgresEnqueue {
     }
   }
 
+  /** Enqueues in a transaction of a user, which the calls of this connection are made in. `wakes`: it may ring. */
+  async enqueueIn({ queue: name, jobs, hasNewIds }: Omit<EnqueueCall, 'callId'>, wakes: boolean): Promise<Enqueued[]> {
+    const [queue] = await this.#queues.named([name])
+    const { qid } = queue!
+    const answer = await this.#connection.call(enqueueInside, [qid, ...columnsOf(jobs), hasNewIds === true, wakes])
+    const { done, added } = answer as EnqueueAnswer
+    if (done !== 'ok') return jobs.map(() => done as 'full' | 'draining')
+    const left = new Set(added ?? [])
+    const known = jobs.map(({ id }) => (added === null || left.delete(id) ? 'added' : undefined))
+    const answers = await this.#decided(queue!, jobs, known)
+    const isLate = answers.some((one, i) => known[i] === undefined && (one === 'added' || one === 'replaced'))
+    if (wakes && isLate) await this.#connection.call(ringInside, [qid])
+    return answers
+  }
+
   /** The first answers to a call, as far as it was carried out; undefined: not at all. */
   async #recalled(queue: NumberedQueue, call: PushedPart): Promise<(Enqueued | undefined)[] | undefined> {
     const found = await this.#connection.call(recallCall, [queue.qid, call.callId, callMemoryMs, callMemoryCount])
@@ -153,14 +169,8 @@ export class PostgresEnqueue {
     for (;;) {
       const [now, deadAge, [row]] = (await this.#connection.call(takenIds, [queue.qid, [job.id]])) as TakenAnswer
       if (row === undefined) {
-        const call = { callId: `again ${job.id}`, queue: queue.name, jobs: [job] }
-        const again = await this.#connection.call(enqueueJobs, [
-          queue.qid,
-          ...columnsOf([job]),
-          false,
-          [call.callId],
-          [1],
-        ])
+        const call = this.#reports ? [[`again ${job.id}`], [1]] : [[], []]
+        const again = await this.#connection.call(enqueueJobs, [queue.qid, ...columnsOf([job]), false, ...call])
         const { done, added, again: before } = again as EnqueueAnswer
         if (done !== 'ok') return done as 'full' | 'draining'
         if (before.length > 0) return 'duplicate'
@@ -171,13 +181,13 @@ export class PostgresEnqueue {
       const answer = as === undefined ? 'added' : answerToTaken(as, job)
       if (answer !== 'added' && answer !== 'replaced') return answer
       const placed = as === 'waiting' ? { ...job, ...replacedDelay(job, row[7], now) } : job
-      const values = [queue.qid, ...columnsOf([placed]), row[1]]
+      const values = [queue.qid, ...columnsOf([placed]), row[1], this.#reports !== undefined]
       const [, outcome, told] = (await this.#connection.call(replaceJob, values)) as [
         now: number,
         outcome: 'ok' | 'full' | 'draining' | 'stale',
         told?: number | null,
       ]
-      if (outcome === 'ok' && typeof told === 'number') await this.#reports.deliver(told)
+      if (outcome === 'ok' && typeof told === 'number') await this.#reports?.deliver(told)
       if (outcome === 'ok') return answer
       if (outcome !== 'stale') return outcome
     }

@@ -28,6 +28,23 @@ BEGIN
 END`,
 )
 
+/**
+ * Takes a queue. Rings a waiter in a transaction of a user: heard after its commit, and sent only if somebody waits, so that a
+ * busy system takes no lock for it. It writes nothing, because a row that it removed would be locked until that commit. The
+ * latest waiter is the one that most probably lives. Returns null.
+ */
+export const ringInside = sqlFunction(
+  'ring_in_1',
+  'p_q int',
+  'json',
+  `DECLARE c text;
+BEGIN
+  SELECT channel INTO c FROM @.waiter WHERE qid = p_q AND NOT (SELECT paused FROM @.queue WHERE qid = p_q) ORDER BY at_us DESC LIMIT 1;
+  IF c IS NOT NULL THEN PERFORM pg_notify(c, p_q::text); END IF;
+  RETURN NULL;
+END`,
+)
+
 /** Takes queues and a channel: who listens there waits for them. Returns null. */
 export const beginWait = sqlFunction(
   'wait_1',
@@ -91,4 +108,4 @@ BEGIN
 END`,
 )
 
-export const ringFunctions = [ringQueue, beginWait, endWait, lookForWork]
+export const ringFunctions = [ringQueue, ringInside, beginWait, endWait, lookForWork]

@@ -6,7 +6,7 @@
 import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
 import { describe } from '../../../core/messages/describe.js'
 import type { Enqueued } from '../../contract/new-job.js'
-import type { Transactions, UserConnection } from '../../contract/transactions.js'
+import type { Transactions, UserConnection, UserEnqueueCall } from '../../contract/transactions.js'
 import { machineClock, type SqliteClock } from '../file/sqlite-clock.js'
 import {
   type AdoptedDatabase,
@@ -21,8 +21,6 @@ import { idOf } from '../file/sqlite-identity.js'
 import { SqliteRoom } from '../file/sqlite-room.js'
 import { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { SqliteEnqueue } from './sqlite-enqueue.js'
-
-type Call = Parameters<Transactions['enqueue']>[1]
 
 interface Guest {
   readonly db: AdoptedDatabase
@@ -61,11 +59,11 @@ export class SqliteUserEnqueue implements Transactions {
     this.#ring = ring
   }
 
-  enqueue(connection: UserConnection, call: Call): Enqueued[] {
+  enqueue(connection: UserConnection, call: UserEnqueueCall): Enqueued[] {
     try {
       const guest = this.#guestFor(connection)
       const answers = guest.db.isInTransaction ? this.#inTransaction(guest, call) : this.#alone(guest, call)
-      this.#ringLater(guest)
+      this.#ringLater(guest, call.wakes !== false)
       return answers
     } catch (error) {
       throw this.#typed(error)
@@ -96,7 +94,7 @@ export class SqliteUserEnqueue implements Transactions {
   }
 
   /** In a savepoint, so that a refused call leaves the rest of the transaction as it was. */
-  #inTransaction(guest: Guest, call: Call): Enqueued[] {
+  #inTransaction(guest: Guest, call: UserEnqueueCall): Enqueued[] {
     const { db } = guest
     db.exec('SAVEPOINT millrace_enqueue')
     try {
@@ -112,7 +110,7 @@ export class SqliteUserEnqueue implements Transactions {
     }
   }
 
-  #alone(guest: Guest, call: Call): Enqueued[] {
+  #alone(guest: Guest, call: UserEnqueueCall): Enqueued[] {
     const { db } = guest
     db.exec('BEGIN IMMEDIATE')
     try {
@@ -126,10 +124,10 @@ export class SqliteUserEnqueue implements Transactions {
     }
   }
 
-  #ringLater({ transaction, watch }: Guest): void {
+  #ringLater({ transaction, watch }: Guest, wakes: boolean): void {
     const { rung } = transaction.takeRings()
     transaction.room.reset()
-    watch.ring(rung)
+    if (wakes) watch.ring(rung)
   }
 
   #typed(error: unknown): unknown {
@@ -149,7 +147,7 @@ export class SqliteUserEnqueue implements Transactions {
   }
 }
 
-function enqueued({ transaction, enqueue }: Guest, call: Call): Enqueued[] {
+function enqueued({ transaction, enqueue }: Guest, call: UserEnqueueCall): Enqueued[] {
   const [answers] = enqueue.enqueue([{ ...call, callId: undefined }])
   transaction.flushRows()
   return answers!

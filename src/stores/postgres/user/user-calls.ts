@@ -1,0 +1,74 @@
+/** Calls of functions of the store inside a user's transaction, and what their errors mean. */
+
+import { InvalidArgumentError, StoreRefusedError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
+import type { UserConnection } from '../../contract/transactions.js'
+import { type FunctionCaller, quoted } from '../schema/sql-function.js'
+import { executorOf } from './executor.js'
+
+/**
+ * Every value travels as text and is cast in the statement: what clients make of numbers, lists and JSON differs. Throws
+ * `InvalidArgumentError` for a connection that cannot be used, `StoreRefusedError` if a right is missing, and any other error
+ * as the client threw it: one that says to begin the transaction anew must look as from any other statement.
+ */
+export function callsIn(connection: UserConnection, schema: string): FunctionCaller {
+  const execute = executorOf(connection)
+  return {
+    async call({ name, takes }, values) {
+      const types = takes.split(/\s*,\s*/).map((one) => one.trim().split(' ')[1])
+      const places = values.map((_, i) => `($${i + 1}::text)::${types[i]}`)
+      const text = `SELECT ${quoted(schema)}.${name}(${places.join(', ')})::text AS answer`
+      try {
+        const [row] = await execute(text, values.map(textOf))
+        return JSON.parse((row?.['answer'] as string | null) ?? 'null')
+      } catch (error) {
+        throw readable(error, schema)
+      }
+    },
+  }
+}
+
+function textOf(value: unknown): string | null {
+  if (value === null || value === undefined) return null
+  return Array.isArray(value) ? `{${value.map(elementOf).join(',')}}` : String(value)
+}
+
+function elementOf(value: unknown): string {
+  const text = textOf(value)
+  return text === null ? 'NULL' : `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}
+
+/** By SQLSTATE: what the user can do about it. */
+const remedies: Readonly<Record<string, string>> = {
+  '25P02':
+    'an earlier statement of this transaction has failed, and Postgres carries out no other. Roll it back; the error of that statement says why.',
+  '25006': 'this transaction is read-only. Begin it READ WRITE, on the primary.',
+  '3F000': 'this database does not hold the jobs of the mill',
+  '42883': 'this database does not hold the jobs of the mill, or those of another version of Millrace',
+}
+
+function readable(error: unknown, schema: string): unknown {
+  const code = sqlStateIn(error)
+  const said = messageOf(error)
+  if (code === '42501')
+    return new StoreRefusedError(
+      `the user of this transaction may not use the schema '${schema}' (${said}). Grant it what the store's own user has: USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables. Nothing was enqueued.`,
+    )
+  const remedy = code === undefined ? undefined : remedies[code]
+  if (remedy === undefined) return error
+  const where = remedy.endsWith('.')
+    ? ''
+    : ` in its schema '${schema}'. Open the transaction on the database of the store, and await mill.ready() before it begins.`
+  return new InvalidArgumentError(`the transaction cannot be used (${said}): ${remedy}${where} Nothing was enqueued.`)
+}
+
+/** Clients wrap the server's error, each in its own way. */
+function sqlStateIn(error: unknown, depth = 0): string | undefined {
+  if (typeof error !== 'object' || error === null || depth > 4) return undefined
+  const { code, cause, driverError, meta, originalCode } = error as Record<string, unknown>
+  const own = [code, originalCode].find(
+    (one) => typeof one === 'string' && /^[0-9A-Z]{5}$/.test(one) && !/^P\d{4}$/.test(one),
+  )
+  if (own !== undefined) return own as string
+  return [cause, driverError, meta].map((one) => sqlStateIn(one, depth + 1)).find((one) => one !== undefined)
+}
