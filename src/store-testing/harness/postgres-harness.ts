@@ -61,6 +61,7 @@ DO $do$ DECLARE name regclass; BEGIN
     EXECUTE 'DELETE FROM ' || name;
   END LOOP;
   PERFORM setval('@.score_seq', 1);
+  DELETE FROM @.meta m WHERE m.name <> 'version';
 END $do$;
 COMMIT`
 

@@ -6,6 +6,7 @@ import { orderedEndFunctions } from './ordered/ordered-end-functions.js'
 import { payloadFunctions } from './ordered/payload-sets.js'
 import { pushFunctions } from './ordered/push-functions.js'
 import { shardClaimFunctions } from './ordered/shard-claim.js'
+import { scheduleFunctions } from './records/postgres-schedules.js'
 import type { SqlFunction } from './schema/sql-function.js'
 import { endFunctions } from './work/end-functions.js'
 import { enqueueFunctions } from './work/enqueue-functions.js'
@@ -33,4 +34,5 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...upkeepFunctions,
   ...reportFunctions,
   ...jobStepFunctions,
+  ...scheduleFunctions,
 ]

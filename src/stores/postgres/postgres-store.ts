@@ -1,21 +1,29 @@
 /** The Postgres store: jobs in tables of a schema of its own. Without limits and groups, so far. */
 
+import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
+import type { History } from '../contract/history.js'
+import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
+import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Steps } from '../contract/steps.js'
 import type { Store } from '../contract/store.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
+import { addHistory, readHistory } from '../sql/sql-history.js'
 import type { PostgresAddress } from './client/postgres-address.js'
 import { PostgresConnection } from './client/postgres-connection.js'
 import { PostgresListener } from './client/postgres-listener.js'
+import { StepRunner } from './client/step-runner.js'
 import { PostgresReports } from './joins/join-reports.js'
 import { PostgresSteps } from './joins/postgres-steps.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
+import { postgresLive } from './records/postgres-live.js'
+import { postgresSchedules } from './records/postgres-schedules.js'
 import { ensureSchema } from './schema/postgres-schema.js'
 import { PostgresTransactions } from './user/postgres-transactions.js'
 import { PostgresClaim } from './work/postgres-claim.js'
@@ -41,6 +49,9 @@ export class PostgresStore implements Store {
   readonly traits = postgresTraits
   readonly steps: Steps
   readonly transactions: PostgresTransactions
+  readonly schedules: Schedules
+  readonly live: LiveMessages
+  readonly history: History
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -48,6 +59,8 @@ export class PostgresStore implements Store {
   readonly #claim: PostgresClaim
   readonly #settle: PostgresSettle
   readonly #wait: PostgresWait
+  readonly #runner: StepRunner
+  readonly #closing = new AbortController()
   #schema: Promise<void> | undefined
   #isClosed = false
   /** The calls that have no answer yet. */
@@ -68,6 +81,17 @@ export class PostgresStore implements Store {
     this.#settle = new PostgresSettle(connection, queues, recovery)
     this.steps = this.#facet(new PostgresSteps(connection, queues), ['keep', 'read', 'forget', 'signal', 'sweep'])
     this.#wait = new PostgresWait(connection, this.#listener, queues)
+    this.#runner = new StepRunner(address, connection.schema)
+    const parts = { connection, queues, runner: this.#runner, enqueue: this.#enqueue, wait: this.#wait }
+    this.schedules = this.#guarded(postgresSchedules(parts))
+    this.history = this.#guarded<History>({
+      add: (entries) => this.#runner.run('history', (now) => addHistory(entries, now)),
+      read: (of, span) => this.#runner.run(undefined, (now) => readHistory(of, span, now)),
+    })
+    // Each watch adds a listener, and the number of watches has no limit.
+    setMaxListeners(0, this.#closing.signal)
+    const guard = { refuseClosed: () => this.#refuseClosed(), ready: () => this.#ready() }
+    this.live = postgresLive({ ...parts, ...guard }, this.#closing.signal)
   }
 
   open(queues: readonly QueueSettings[], how = { follows: false }): Promise<StoredQueue[]> {
@@ -102,6 +126,7 @@ export class PostgresStore implements Store {
 
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#closing.abort()
     this.#wait.close()
     // A caller whose call was rejected must not find later that it was done.
     if (this.#calls.size > 0) {
@@ -112,7 +137,19 @@ export class PostgresStore implements Store {
       await Promise.race([Promise.allSettled(this.#calls), late])
       clearTimeout(timer)
     }
-    await Promise.all([this.#connection.close(), this.#listener.close()])
+    await Promise.all([this.#connection.close(), this.#listener.close(), this.#runner.close()])
+  }
+
+  /** The facet, each of whose calls is under way until it is answered. */
+  #guarded<Facet extends object>(facet: Facet): Facet {
+    return Object.fromEntries(
+      Object.entries(facet).map(([name, call]) => [
+        name,
+        typeof call === 'function'
+          ? (...args: unknown[]) => this.#underWay(() => call(...args))
+          : this.#guarded(call as object),
+      ]),
+    ) as Facet
   }
 
   async #underWay<T>(call: () => Promise<T>): Promise<T> {

@@ -12,7 +12,6 @@ export const postgresTraits: StoreTraits = {
   groups: false,
   inTurns: false,
   throttled: false,
-  scheduled: false,
   limited: false,
   shared: true,
   replicated: false,

@@ -18,7 +18,7 @@ export function* isWatched(queue: string, now: number): SqlSteps<boolean> {
 export function* publishLive(queue: string, message: string, now: number): SqlSteps<boolean> {
   if (!(yield* isWatched(queue, now))) return false
   const written = yield* first<{ seq: number }>(
-    'INSERT INTO live_message (queue, message) VALUES (?, ?) RETURNING seq',
+    'INSERT INTO live_message (seq, queue, message) SELECT coalesce(max(seq), 0) + 1, ?, ? FROM live_message RETURNING seq',
     ...[queue, message],
   )
   // The newest is never removed: the next number follows from it.

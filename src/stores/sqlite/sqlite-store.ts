@@ -3,11 +3,9 @@
  * (`sqlite-thread-server.ts`), so that neither handlers nor beats ever wait for a disk.
  */
 
-import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { hasCode, InvalidArgumentError } from '../../core/errors.js'
+import { InvalidArgumentError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
 import type { Records } from '../contract/job-records.js'
@@ -24,6 +22,7 @@ import type { FsckFinding, FsckRepair, StoreHealth } from '../contract/store-hea
 import type { Throttles } from '../contract/throttles.js'
 import type { Transactions } from '../contract/transactions.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
+import { liveMessages } from '../sql/live-watches.js'
 import { loadClock } from './file/sqlite-clock.js'
 import type { DriverName } from './file/sqlite-driver.js'
 import { typedError } from './file/sqlite-errors.js'
@@ -238,79 +237,17 @@ function sqliteRecords(thread: SqliteThreadClient, wait: SqliteWait): Records {
   }
 }
 
-/** How often a watch is renewed, and how long it holds without that: a process that was killed no longer watches. */
-const renewMs = 5_000
-const holdsMs = 15_000
-/** The pause after a failure. The store itself waits far longer for a lock. */
-const retryMs = 500
-
-interface Watch {
-  readonly queue: string
-  readonly watcher: string
-  readonly heard: (message: string | undefined) => void
-  readonly over: AbortSignal
-  readonly ear: Ringing
-  last: number
-  renewedAt: number
-}
-
-/**
- * Live messages of a SQLite store. A watcher has an entry in the file, which it renews every few seconds. It reads
- * messages there when it is rung, or when the bell's regular look finds that another connection has committed.
- */
 function sqliteLive(thread: SqliteThreadClient, wait: SqliteWait, closing: AbortSignal): LiveMessages {
-  async function follow(watch: Watch, stop: () => void): Promise<void> {
-    const { queue, heard, over, ear } = watch
-    while (!over.aborted) {
-      const leftMs = watch.renewedAt + renewMs - performance.now()
-      try {
-        if (leftMs <= 0) await renew(watch)
-        const { messages, last, isGap, more } = await thread.call('readLive', queue, watch.last)
-        watch.last = last
-        if (over.aborted) break
-        if (isGap) heard(undefined)
-        for (const message of messages) heard(message)
-        if (!more) await ear.heard(Math.min(renewMs, Math.max(1, leftMs)), over)
-      } catch (error) {
-        if (hasCode(error, 'closed')) break
-        heard(undefined)
-        await sleep(retryMs, undefined, { signal: over }).catch(() => {})
-      }
-    }
-    stop()
-  }
-
-  async function renew(watch: Watch): Promise<void> {
-    const { last, isRenewed } = await thread.call('watchLive', watch.queue, watch.watcher, holdsMs)
-    watch.renewedAt = performance.now()
-    // Another file is at the path now.
-    if (last < watch.last) watch.last = last
-    // This process stood still for too long.
-    if (!isRenewed && !watch.over.aborted) watch.heard(undefined)
-  }
-
-  return {
-    async publish(queue, message) {
-      if (message === undefined) return thread.call('isWatched', queue)
-      return (await thread.call('isWatched', queue)) && thread.call('publishLive', queue, message)
+  return liveMessages(
+    {
+      ...thread.calls('isWatched', 'publishLive', 'readLive', 'watchLive', 'unwatchLive'),
+      refuseClosed: () => thread.refuseClosed(),
+      async listen() {
+        const ear = new Ringing()
+        const stop = await wait.listenForMessages(() => ear.ring())
+        return { attend: async () => {}, heard: (forMs, over) => ear.heard(forMs, over), stop }
+      },
     },
-
-    async watch(queue, heard, signal) {
-      thread.refuseClosed()
-      const over = AbortSignal.any([signal, closing])
-      const ear = new Ringing()
-      const watcher = randomUUID()
-      const stop = await wait.listenForMessages(() => ear.ring())
-      try {
-        const { last } = await thread.call('watchLive', queue, watcher, holdsMs)
-        const watch = { queue, watcher, heard, over, ear, last, renewedAt: performance.now() }
-        // At once, so that a store that is being closed still makes this call.
-        over.addEventListener('abort', () => void thread.call('unwatchLive', queue, watcher).catch(() => {}))
-        void follow(watch, stop)
-      } catch (error) {
-        stop()
-        throw error
-      }
-    },
-  }
+    closing,
+  )
 }

@@ -5,6 +5,7 @@
 
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
+import type { CustomTypesConfig } from 'pg'
 import { ClosedError, hasCode, isMillraceError, StoreUnavailableError } from '../../../core/errors.js'
 import { systemClock, systemRandom } from '../../../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../../../core/platform/timer.js'
@@ -25,6 +26,31 @@ const closeMs = 500
 
 /** Hears notifications: the channel, and what was said. Without a channel: some may have been lost. */
 export type NotificationEar = (channel?: string, payload?: string) => void
+
+export type PgRow = Record<string, unknown>
+
+interface StatementAnswer {
+  readonly rows: PgRow[]
+  /** The rows that were found or changed; null for a statement that does neither. */
+  readonly rowCount: number | null
+}
+
+/** Sends one statement of a transaction. */
+export type AskInTransaction = (text: string, values?: readonly unknown[]) => Promise<StatementAnswer>
+
+interface QueryConfig {
+  readonly text: string
+  readonly rowMode?: 'array'
+  readonly types?: CustomTypesConfig
+}
+
+/** By the number of a type. Whole numbers of 8 bytes, and sums of them, fit into the numbers of JavaScript; others stay text. */
+const readers: Readonly<Record<number, (text: string) => unknown>> = {
+  16: (text) => text === 't',
+  ...{ 20: Number, 21: Number, 23: Number, 701: Number, 1700: Number },
+  114: (text) => JSON.parse(text),
+}
+const types = { getTypeParser: (type: number) => readers[type] ?? ((text: string) => text) } as CustomTypesConfig
 
 /** A client that is connected. */
 interface LiveClient {
@@ -77,17 +103,54 @@ export class PostgresConnection {
   }
 
   /** The rows of a statement; without values, of the last of several, which are one transaction. Throws as `call` does. */
-  async query(text: string, values?: readonly unknown[]): Promise<unknown[][]> {
+  query(text: string, values?: readonly unknown[]): Promise<unknown[][]> {
+    return this.#patiently(async (live, leaves) => {
+      leaves()
+      return (await this.#send(live, { text, rowMode: 'array' }, values)).rows as unknown as unknown[][]
+    })
+  }
+
+  /**
+   * Runs `body` within one transaction, which the statements of `begin` open. Until it ends nobody else may use this
+   * connection. It begins anew if the server gives it up, and is in doubt only once its commit was sent. Throws as `call`
+   * does, and whatever `body` throws, which then has changed nothing.
+   */
+  transaction<Answer>(begin: string, body: (ask: AskInTransaction, begun: PgRow) => Promise<Answer>): Promise<Answer> {
+    return this.#patiently(async (live, leaves) => {
+      const ask: AskInTransaction = (text, values) => this.#send(live, { text, types }, values)
+      try {
+        const { rows } = await ask(begin)
+        const answer = await body(ask, rows[0] ?? {})
+        leaves()
+        await ask('COMMIT')
+        return answer
+      } catch (error) {
+        if (!live.isOver) await ask('ROLLBACK').catch(() => {})
+        throw error
+      }
+    })
+  }
+
+  /** Ends the connection until the next call. */
+  rest(): void {
+    if (this.#live !== undefined && this.#live.owed === 0) this.#drop(this.#live)
+  }
+
+  /** `leaves`: called when something leaves that may be carried out although no answer comes. */
+  async #patiently<Answer>(attempt: (live: LiveClient, leaves: () => void) => Promise<Answer>): Promise<Answer> {
     const endsAt = systemClock.mono() + patienceMs
     for (let failures = 0; ; failures++) {
       let live: LiveClient | undefined
+      let hasLeft = false
       try {
         live = this.#live ?? (await this.#connected())
-        return await this.#send(live, text, values)
+        return await attempt(live, () => {
+          hasLeft = true
+        })
       } catch (error) {
         if (this.#isClosed) throw new ClosedError('the store')
         if (isMillraceError(error) && !hasCode(error, 'store-unavailable')) throw error
-        const failure = isMillraceError(error) ? 'elsewhere' : postgresFailure(error, live !== undefined)
+        const failure = isMillraceError(error) ? 'elsewhere' : postgresFailure(error, hasLeft)
         if ((failure === 'elsewhere' || failure === 'in-doubt') && live !== undefined) this.#drop(live)
         if (failure !== 'again' && failure !== 'elsewhere') throw postgresError(this.#where, error, failure)
         const leftMs = endsAt - systemClock.mono()
@@ -127,16 +190,15 @@ export class PostgresConnection {
     streamOf(live.client)?.destroy()
   }
 
-  async #send(live: LiveClient, text: string, values?: readonly unknown[]): Promise<unknown[][]> {
+  async #send(live: LiveClient, query: QueryConfig, values?: readonly unknown[]): Promise<StatementAnswer> {
     this.#holds(1)
     live.owed += 1
     try {
-      const { rows } = await live.client.query({
-        text,
-        rowMode: 'array',
+      const answer: StatementAnswer | StatementAnswer[] = await live.client.query({
+        ...query,
         ...(values === undefined ? {} : { values: [...values] }),
       })
-      return rows ?? []
+      return Array.isArray(answer) ? answer.at(-1)! : answer
     } finally {
       live.owed -= 1
       this.#holds(-1)

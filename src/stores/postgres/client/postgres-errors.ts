@@ -26,6 +26,8 @@ const failures: Readonly<Record<string, PostgresFailure>> = {
   '57014': 'again',
   // A standby takes no writes: another server has become the primary.
   '25006': 'elsewhere',
+  // A transaction was idle for too long: this process stood still.
+  '25P03': 'elsewhere',
   '53300': 'elsewhere',
   '57P03': 'elsewhere',
   // The server ends the connection: perhaps after the commit, before the answer.

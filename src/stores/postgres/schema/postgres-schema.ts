@@ -17,7 +17,7 @@ export function schemaText(schema: string, functions: readonly SqlFunction[]): s
     ...functions.map((one) => creationOf(one, schema)),
     // Fences follow the clock, so that they grow even if the schema is made anew.
     inSchema(`SELECT setval('@.fence_seq', @.us());`, schema),
-    inSchema(`INSERT INTO @.meta VALUES (${schemaVersion});`, schema),
+    inSchema(`INSERT INTO @.meta VALUES ('version', '${schemaVersion}');`, schema),
   ]
   return made.join('\n')
 }
@@ -52,7 +52,7 @@ export async function ensureSchema(
 async function versionIn(connection: SchemaConnection, schema: string): Promise<number | undefined> {
   const [found] = await connection.query('SELECT to_regclass($1) IS NOT NULL', [`${quoted(schema)}.meta`])
   if (found?.[0] !== true) return undefined
-  const [row] = await connection.query(inSchema('SELECT version FROM @.meta', schema))
+  const [row] = await connection.query(inSchema("SELECT value FROM @.meta WHERE name = 'version'", schema))
   return Number(row?.[0])
 }
 

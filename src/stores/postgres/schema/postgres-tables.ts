@@ -2,6 +2,7 @@
 
 import { joinTables } from './join-tables.js'
 import { ordered } from './ordered-tables.js'
+import { recordsTables } from './records-tables.js'
 
 /**
  * `job`: what waits and what runs. A claim writes only the fence, which no index contains, and pages have room: no index is
@@ -97,8 +98,8 @@ CREATE TABLE @.waiter (qid int NOT NULL, channel text NOT NULL, at_us bigint NOT
 export const tables: string = `
 CREATE SEQUENCE @.job_seq CACHE 1;
 CREATE SEQUENCE @.fence_seq;
-CREATE TABLE @.meta (version int NOT NULL);
-${queues}${job}${claims}${ended}${joinTables}${ordered}`
+CREATE TABLE @.meta (name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
+${queues}${job}${claims}${ended}${joinTables}${ordered}${recordsTables}`
 
 /** The bits of `job.flags`. Nothing is looked up for a job that has none. */
 export const jobFlags = {

@@ -3,7 +3,7 @@
 import { sqlFunction } from '../schema/sql-function.js'
 
 /** The columns of new jobs, an element for each; an array that is null stands for a default in each of them. */
-const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_ranks int[],
+export const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_ranks int[],
   p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[], p_places text[]`
 
 /**

@@ -19,7 +19,8 @@ import { ringInside, ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import { payloadText } from './stored-payload.js'
 
-interface EnqueueAnswer {
+/** The answer of `enqueue_1`. */
+export interface EnqueueAnswer {
   readonly t: number
   readonly done: 'ok' | 'draining' | 'full' | 'apart'
   readonly added: string[] | null
@@ -132,13 +133,23 @@ export class PostgresEnqueue {
     const ids = calls.map(({ callId }) => callId)
     const counts = calls.map((call) => call.jobs.length)
     const answer = await this.#connection.call(enqueueJobs, [queue.qid, ...columnsOf(jobs), isNew, ids, counts])
-    const { t, done, added, again, lead, wake } = answer as EnqueueAnswer
-    if (done === 'apart') {
+    if ((answer as EnqueueAnswer).done === 'apart') {
       const apart: Enqueued[][] = []
       for (const call of calls) apart.push(...(await this.#send(queue, [call])))
       return apart
     }
-    if (done !== 'ok') return calls.map((call) => call.jobs.map(() => done))
+    return this.answered(queue, calls, answer as EnqueueAnswer)
+  }
+
+  /** The answers to calls that `enqueue_1` has carried out: decides about the jobs that it did not add, and rings. */
+  async answered(
+    queue: NumberedQueue,
+    calls: readonly EnqueueCall[],
+    { t, done, added, again, lead, wake }: EnqueueAnswer,
+  ): Promise<Enqueued[][]> {
+    const jobs = calls.flatMap((call) => call.jobs)
+    const counts = calls.map((call) => call.jobs.length)
+    if (done !== 'ok' && done !== 'apart') return calls.map((call) => call.jobs.map(() => done))
     const left = new Set(added ?? [])
     const known = jobs.map(({ id }) =>
       added === null || left.delete(id) ? 'added' : again.includes(id) ? 'duplicate' : undefined,

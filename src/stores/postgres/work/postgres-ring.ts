@@ -70,6 +70,27 @@ BEGIN
 END`,
 )
 
+/** What is not rung for one waiter but told to all: the topics, which stand in place of a queue. */
+export const topics = {
+  schedules: 0,
+  live: -2_147_483_648,
+  /** Jobs of the queue have ended. */
+  endsOf: (qid: number) => 0 - qid,
+}
+
+/** Takes a topic. Wakes all who wait for news of it. Returns null. */
+export const tellAll = sqlFunction(
+  'tell_1',
+  'p_topic int',
+  'json',
+  `DECLARE c text;
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  FOR c IN DELETE FROM @.waiter WHERE qid = p_topic RETURNING channel LOOP PERFORM pg_notify(c, p_topic::text); END LOOP;
+  RETURN NULL;
+END`,
+)
+
 /**
  * Looks for what a waiter would be woken for. Takes queues, and whether the caller has just begun to wait: it then takes the
  * rings that nobody heard. Returns `{now, queues}`, for each queue as `WaitLook` has it.
@@ -108,4 +129,4 @@ BEGIN
 END`,
 )
 
-export const ringFunctions = [ringQueue, ringInside, beginWait, endWait, lookForWork]
+export const ringFunctions = [ringQueue, ringInside, tellAll, beginWait, endWait, lookForWork]

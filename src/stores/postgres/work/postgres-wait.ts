@@ -42,6 +42,14 @@ interface LocalWaiter {
   wake(qid?: number): void
 }
 
+/** Hears news from when `attend` has resolved; what comes before the next `heard` makes it resolve at once. */
+interface NewsEar {
+  attend(): Promise<void>
+  /** Resolves at news, at the latest after `forMs`, and sooner if it would be time to look. */
+  heard(forMs: number): Promise<void>
+  stop(): void
+}
+
 export class PostgresWait {
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
@@ -62,7 +70,10 @@ export class PostgresWait {
     const until = performance.now() + forMs
     const queues = (await this.#queues.sharded(names)).flatMap(({ shards }) => shards)
     if (signal.aborted) return []
-    const sleeper = new WaitingOne(queues, signal)
+    const sleeper = new WaitingOne(
+      queues.map(({ qid }) => qid),
+      signal,
+    )
     const release = this.#connection.hold()
     this.#waiters.add(sleeper)
     try {
@@ -81,6 +92,35 @@ export class PostgresWait {
       this.#waiters.delete(sleeper)
       sleeper.end()
       await this.#leave(queues, sleeper)
+    }
+  }
+
+  /** An ear for news of these topics, which all who wait for it hear: see `tellAll`. Ends when aborted. */
+  async ear(topics: readonly number[], signal: AbortSignal): Promise<NewsEar> {
+    const sleeper = new WaitingOne(topics, signal)
+    const release = this.#connection.hold()
+    this.#waiters.add(sleeper)
+    let looks = 0
+    const ear = {
+      attend: async () => {
+        if (!this.#isClosed) await this.#connection.call(beginWait, [topics, this.#channel])
+      },
+      heard: async (forMs: number) => {
+        if (!sleeper.isOver && !this.#isClosed) await sleeper.sleep(Math.min(forMs, this.#lookAfterMs(looks++)))
+      },
+      // Its row goes with the next news.
+      stop: () => {
+        release()
+        this.#waiters.delete(sleeper)
+        sleeper.end()
+      },
+    }
+    try {
+      await this.#listen()
+      return ear
+    } catch (error) {
+      ear.stop()
+      throw error
     }
   }
 
@@ -151,6 +191,10 @@ export class PostgresWait {
     }
     if (channel !== this.#channel) return
     const waiters = [...this.#waiters].filter((one) => one.qids.has(qid))
+    if (qid <= 0) {
+      for (const waiter of waiters) waiter.wake()
+      return
+    }
     waiters[0]?.wake(qid)
     if (waiters.length > 1) this.#registerAgain(qid)
   }
@@ -174,8 +218,8 @@ class WaitingOne implements LocalWaiter {
   #isWoken = false
   #wake: () => void = () => {}
 
-  constructor(queues: readonly NumberedQueue[], signal: AbortSignal) {
-    this.qids = new Set(queues.map(({ qid }) => qid))
+  constructor(qids: readonly number[], signal: AbortSignal) {
+    this.qids = new Set(qids)
     this.#signal = signal
     signal.addEventListener('abort', this.#abort)
   }
