@@ -22,15 +22,16 @@ export class MeasuringProcess {
     this.#exited = once(child, 'exit')
   }
 
-  /** Resolves when its modules are loaded. `name`: the name in error messages. `flags`: of Node. */
+  /** Resolves when its modules are loaded. `name`: the name in error messages. `flags`: of Node, which may be another one. */
   static async start(
     name: string,
     entry: string,
     args: readonly string[],
     flags: readonly string[] = [],
+    node: string = process.execPath,
   ): Promise<MeasuringProcess> {
     const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-    const made = new MeasuringProcess(name, fork(entry, args, { execArgv: [...flags, jiti] }))
+    const made = new MeasuringProcess(name, fork(entry, args, { execPath: node, execArgv: [...flags, jiti] }))
     await made.#message()
     return made
   }

@@ -6,14 +6,15 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { defineOrderedTask, millrace } from 'millrace'
 import type { BenchReport } from './bench.js'
 import { ContenderProcess } from './contenders/contender-process.js'
 import { hotIdOn } from './hot-id.js'
-import { type OrderedRound, orderedRound } from './ordered-round.js'
 import { rawRuns } from './redis/redis-race.js'
 import { startRedisServer } from './redis/redis-server.js'
 import { figure, grouped, roundsOf, roundsText } from './rounds.js'
 import { rawTurns } from './sqlite/raw-sqlite.js'
+import { workedOff } from './sqlite/worked-off.js'
 
 const batchSizes = [1, 10, 100]
 const full = { rounds: 3, jobs: 100_000, payloads: 100_000 }
@@ -29,6 +30,18 @@ interface Ground {
   fresh(): Promise<string>
   raw(jobs: number, perCall: number): Promise<number>
 }
+
+/** A round of jobs with distinct ids that already wait, run by one worker. */
+interface OrderedRound {
+  /** From the start of the worker to its last completion. */
+  readonly seconds: number
+  /** The mean number of jobs per claim. */
+  readonly perCall: number
+}
+
+const perEnqueue = 1_000
+const ignore = () => {}
+const silent = { debug: ignore, info: ignore, warn: ignore, error: ignore }
 
 /** Options: `--quick`. */
 export async function bench(report: BenchReport): Promise<unknown> {
@@ -91,4 +104,18 @@ async function measured(report: BenchReport, ground: Ground, plan: typeof full):
     `${ground.name.padEnd(7)} one id, ${grouped(plan.payloads)} payloads: enqueued at ${grouped(hot.firstPerSecond)}/s at first and ${grouped(hot.lastPerSecond)}/s at last; a claim of the oldest 1,000 takes ${grouped(hot.claimMs, 1)} ms (slowest of ${hot.claims}), its completion ${grouped(hot.completeMs, 1)} ms`,
   )
   return { seconds, ofRaw, hotId: { ...hot, enqueueLastOfFirst: figure(hot.lastPerSecond / hot.firstPerSecond) } }
+}
+
+async function orderedRound(
+  store: string,
+  { jobs, batchSize, concurrency }: { jobs: number; batchSize: number; concurrency: number },
+): Promise<OrderedRound> {
+  const blank = defineOrderedTask({ name: 'blank-ordered', batchSize, run: async () => {} })
+  const mill = millrace({ store, tasks: [blank], logger: silent })
+  const inputs = Array.from({ length: jobs }, () => ({ n: 1_234 }))
+  for (let from = 0; from < jobs; from += perEnqueue)
+    await mill.enqueueMany(blank, inputs.slice(from, from + perEnqueue), (_, i) => ({ id: `order-${from + i}` }))
+  const { seconds, claims } = await workedOff(mill, jobs, concurrency)
+  await mill.close()
+  return { seconds, perCall: jobs / claims }
 }

@@ -4,6 +4,7 @@
 
 import { join } from 'node:path'
 import { MeasuringProcess } from '../measuring-process.js'
+import type { Spent } from '../redis/redis-meter.js'
 import type { ContenderName } from './contender.js'
 import type { Measures } from './measures.js'
 
@@ -14,38 +15,39 @@ export interface MeasureOrder {
 
 export type MeasureAnswer = { readonly value: unknown } | { readonly error: string }
 
-export class ContenderProcess {
-  readonly name: ContenderName
+export class ContenderProcess<Name extends string = ContenderName, Cost = Spent> {
+  readonly name: Name
   readonly #process: MeasuringProcess
 
-  private constructor(name: ContenderName, process: MeasuringProcess) {
+  private constructor(name: Name, process: MeasuringProcess) {
     this.name = name
     this.#process = process
   }
 
   /**
    * Resolves when its modules are loaded. `flags`: of Node. `baseline`: the folder of the built checkout for the
-   * contender `baseline`.
+   * contender `baseline`. `node`: the program that runs it, by default the one that runs this process.
    */
-  static async start(
-    name: ContenderName,
+  static async start<Name extends string = ContenderName, Cost = Spent>(
+    name: Name,
     url: string,
     flags: readonly string[] = [],
     baseline?: string,
-  ): Promise<ContenderProcess> {
+    node?: string,
+  ): Promise<ContenderProcess<Name, Cost>> {
     const args = [name, url, ...(name === 'baseline' ? [baseline!] : [])]
     const entry = join(import.meta.dirname, 'contender-entry.ts')
-    return new ContenderProcess(name, await MeasuringProcess.start(name, entry, args, flags))
+    return new ContenderProcess(name, await MeasuringProcess.start(name, entry, args, flags, node))
   }
 
   /** Takes one measure; only one at a time. Rejects with the error of the contender, or when the process has ended. */
-  async take<M extends keyof Measures>(
+  async take<M extends keyof Measures<Cost>>(
     measure: M,
-    plan: Parameters<Measures[M]>[0],
-  ): Promise<Awaited<ReturnType<Measures[M]>>> {
+    plan: Parameters<Measures<Cost>[M]>[0],
+  ): Promise<Awaited<ReturnType<Measures<Cost>[M]>>> {
     const answer = (await this.#process.ask({ measure, plan } satisfies MeasureOrder)) as MeasureAnswer
     if ('error' in answer) throw new Error(`${this.name} cannot take the measure '${measure}': ${answer.error}`)
-    return answer.value as Awaited<ReturnType<Measures[M]>>
+    return answer.value as Awaited<ReturnType<Measures<Cost>[M]>>
   }
 
   /** Ends the process, whatever it is doing. */

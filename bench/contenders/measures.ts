@@ -4,24 +4,24 @@
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import { RedisMeter, type Spent } from '../redis/redis-meter.js'
+import type { Spent } from '../redis/redis-meter.js'
 import type { Contender, OpenContender } from './contender.js'
 
 /** `inFlight`: calls that are unanswered at a time. */
-export interface Measures {
+export interface Measures<Cost = Spent> {
   /** Empties the server and enqueues this number of jobs. */
   fill(plan: { jobs: number }): Promise<void>
   /**
    * From the start of a worker to the last completion of the waiting jobs. `workers`: how many share the connection.
    */
-  work(plan: { jobs: number; concurrency: number; workers?: number }): Promise<Spent>
+  work(plan: { jobs: number; concurrency: number; workers?: number }): Promise<Cost>
   /** Enqueues jobs one by one, on an empty server. The next two measures begin on an empty server too. */
-  enqueue(plan: { jobs: number; inFlight: number }): Promise<Spent>
-  enqueueMany(plan: { jobs: number; perCall: number; inFlight: number }): Promise<Spent>
+  enqueue(plan: { jobs: number; inFlight: number }): Promise<Cost>
+  enqueueMany(plan: { jobs: number; perCall: number; inFlight: number }): Promise<Cost>
   /** The memory that this number of waiting jobs takes. */
-  memory(plan: { jobs: number; payloadBytes: number }): Promise<Spent>
+  memory(plan: { jobs: number; payloadBytes: number }): Promise<Cost>
   /** The cost of a worker with nothing to do. */
-  idle(plan: { queues: number; shards: number; forMs: number }): Promise<Spent>
+  idle(plan: { queues: number; shards: number; forMs: number }): Promise<Cost>
   /** Starts a worker that notes how long each job of `pace` took to start. Resolves when the worker is running. */
   listen(plan: { jobs: number; concurrency: number }): Promise<void>
   /** Enqueues at its pace, even if the last job is not accepted yet. */
@@ -30,13 +30,18 @@ export interface Measures {
   heard(plan: Record<string, never>): Promise<number[]>
 }
 
+/** What a server and this process spend; and how the server is emptied. */
+interface Meter<Cost> {
+  measured(action: () => Promise<unknown>): Promise<Cost>
+  flush(): Promise<void>
+}
+
 const fillPerCall = 1_000
 const fillInFlight = 4
 /** Time after which the work of a worker at its start is over, so that it does not count as idling. */
 const settledAfterMs = 2_000
 
-export function measuresOf(open: OpenContender, url: string): Measures {
-  const meter = new RedisMeter(url)
+export function measuresOf<Cost>(open: OpenContender, url: string, meter: Meter<Cost>): Measures<Cost> {
   const blank = inputOf(10)
   let hearing: Promise<number[]> = Promise.reject(new Error('nothing listens; call `listen` before `heard`'))
   hearing.catch(() => {})
