@@ -5,7 +5,7 @@
 import type { Exclusive, Merge } from '../../core/queue/queue.js'
 import { resultDropped } from '../../stores/contract/job-records.js'
 import type { QueueKind } from '../../stores/contract/queue-settings.js'
-import { type StepColumns, storedStep } from '../../stores/postgres/joins/postgres-steps.js'
+import { type StepColumns, storedStep } from '../../stores/postgres/joins/postgres-job-steps.js'
 import { payloadSets } from '../../stores/postgres/ordered/payload-sets.js'
 import { endedStates, jobFlags } from '../../stores/postgres/schema/postgres-tables.js'
 import { payloadFrom, textFrom } from '../../stores/postgres/work/stored-payload.js'

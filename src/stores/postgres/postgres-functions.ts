@@ -1,7 +1,9 @@
 /** All functions that a Postgres store has in the database, in the order in which they are made. */
 
 import { reportFunctions } from './joins/join-reports.js'
-import { jobStepFunctions } from './joins/postgres-steps.js'
+import { graphFunctions } from './joins/postgres-graph.js'
+import { jobStepFunctions } from './joins/postgres-job-steps.js'
+import { joinFunctions } from './joins/postgres-joins.js'
 import { orderedEndFunctions } from './ordered/ordered-end-functions.js'
 import { payloadFunctions } from './ordered/payload-sets.js'
 import { pushFunctions } from './ordered/push-functions.js'
@@ -35,4 +37,6 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...reportFunctions,
   ...jobStepFunctions,
   ...scheduleFunctions,
+  ...graphFunctions,
+  ...joinFunctions,
 ]

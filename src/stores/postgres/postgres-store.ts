@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
+import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
 import type { QueueDepth } from '../contract/queue-depth.js'
@@ -19,7 +20,8 @@ import { PostgresConnection } from './client/postgres-connection.js'
 import { PostgresListener } from './client/postgres-listener.js'
 import { StepRunner } from './client/step-runner.js'
 import { PostgresReports } from './joins/join-reports.js'
-import { PostgresSteps } from './joins/postgres-steps.js'
+import { PostgresSteps } from './joins/postgres-job-steps.js'
+import { PostgresJoins } from './joins/postgres-joins.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
 import { postgresLive } from './records/postgres-live.js'
@@ -47,6 +49,7 @@ interface PostgresStoreParts {
 
 export class PostgresStore implements Store {
   readonly traits = postgresTraits
+  readonly joins: Joins
   readonly steps: Steps
   readonly transactions: PostgresTransactions
   readonly schedules: Schedules
@@ -79,7 +82,22 @@ export class PostgresStore implements Store {
     this.#enqueue = new PostgresEnqueue(connection, queues, reports)
     this.#claim = new PostgresClaim({ connection, queues, recovery, upkeep, mostClaimBytes: most })
     this.#settle = new PostgresSettle(connection, queues, recovery)
-    this.steps = this.#facet(new PostgresSteps(connection, queues), ['keep', 'read', 'forget', 'signal', 'sweep'])
+    const joins = new PostgresJoins({ connection, queues, enqueue: this.#enqueue, reports, recovery })
+    this.joins = this.#guarded<Joins>({
+      enqueue: (calls) => joins.enqueue(calls),
+      seal: (join, sizes) => joins.seal(join, sizes),
+      look: (join) => joins.look(join),
+      ends: (join, set, from, limit) => joins.ends(join, set, from, limit),
+      sweep: (worker) => joins.sweep(worker),
+    })
+    const steps = new PostgresSteps(connection, queues)
+    this.steps = this.#guarded<Steps>({
+      keep: (claim, step, leaseMs) => steps.keep(claim, step, leaseMs),
+      read: (job) => steps.read(job),
+      forget: (job, name) => steps.forget(job, name),
+      signal: (job, signal) => steps.signal(job, signal),
+      sweep: (worker) => steps.sweep(worker),
+    })
     this.#wait = new PostgresWait(connection, this.#listener, queues)
     this.#runner = new StepRunner(address, connection.schema)
     const parts = { connection, queues, runner: this.#runner, enqueue: this.#enqueue, wait: this.#wait }
@@ -161,16 +179,6 @@ export class PostgresStore implements Store {
     } finally {
       this.#calls.delete(answer)
     }
-  }
-
-  /** These calls of a facet, each as a call of the store. */
-  #facet<Facet extends object>(facet: Facet, names: readonly (keyof Facet & string)[]): Facet {
-    const calls = names.map((name) => [
-      name,
-      (...values: unknown[]) =>
-        this.#underWay(async () => (facet[name] as (...of: unknown[]) => Promise<unknown>).call(facet, ...values)),
-    ])
-    return Object.fromEntries(calls) as Facet
   }
 
   /** Resolves when the schema is there. */

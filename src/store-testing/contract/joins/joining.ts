@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
-import { joinConcern } from '../scenes/contract-case.js'
+import { groups, joinCase, joinConcern } from '../scenes/contract-case.js'
 import { callsOf, memberOf, members, newJoin, newSet, place } from '../scenes/join-scene.js'
 import { Rest } from '../scenes/rest.js'
 import { newJob } from '../scenes/scene.js'
@@ -86,12 +86,12 @@ export const joining = joinConcern('joins', [], {
     assert.deepEqual(await scene.claimIds(), ['before', 'join', 'behind'])
   },
 
-  async 'a join keeps its priority and its group'(scene) {
+  'a join keeps its priority and its group': joinCase([groups], async (scene) => {
     await scene.join({ sets: { all: 1 }, job: { priority: 3, group: 'x' } })
     await scene.completes()
     const { priority, group } = await scene.claimOne()
     assert.deepEqual({ priority, group }, { priority: 3, group: 'x' })
-  },
+  }),
 
   async 'the delay of a join counts from the end of its last member'(scene) {
     await scene.join({ sets: { all: 1 }, job: { delayMs: 5_000 } })

@@ -68,8 +68,12 @@ export function orderedConcern(concern: string, needs: readonly Need[], cases: C
 
 /** A concern whose cases have a queue of joins and one of their members. */
 export function joinConcern(concern: string, needs: readonly Need[], cases: Cases<JoinScene>): ContractConcern {
-  const all = allOf([joins, ...needs])
-  return { concern, cases: titled(cases, (run) => ({ needs: all, run: async (on) => run(await JoinScene.on(on)) })) }
+  return { concern, cases: titled(cases, (run) => joinCase(needs, run)) }
+}
+
+/** A case with a queue of joins and one of their members, and needs in place of those of its concern. */
+export function joinCase(needs: readonly Need[], run: CaseBody<JoinScene>): UntitledCase {
+  return { needs: allOf([joins, ...needs]), run: async (on) => run(await JoinScene.on(on)) }
 }
 
 /** A case with a plain queue, and needs in place of those of its concern. */

@@ -14,7 +14,7 @@ import type { Store } from '../../../stores/contract/store.js'
 import type { Throttles } from '../../../stores/contract/throttles.js'
 import type { WorkerRegistry } from '../../../stores/contract/worker-registry.js'
 import { limitsIn } from '../../../stores/rules/limit-rules.js'
-import type { StoreHarness } from '../../harness/store-harness.js'
+import { type StoreHarness, UnseenError } from '../../harness/store-harness.js'
 import type { Settlement } from '../../sequences/command.js'
 import type { CanonicalJob, CanonicalQueue } from '../../state/canonical-state.js'
 
@@ -41,12 +41,12 @@ export class Scene {
   }
 
   get records(): Records {
-    assert.ok(this.store.records, 'the store has records')
+    if (this.store.records === undefined) throw new UnseenError('the store cannot look jobs up')
     return this.store.records
   }
 
   get workers(): WorkerRegistry {
-    assert.ok(this.store.workers, 'the store has a registry of workers')
+    if (this.store.workers === undefined) throw new UnseenError('the store keeps no registry of workers')
     return this.store.workers
   }
 

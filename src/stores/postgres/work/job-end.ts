@@ -60,6 +60,11 @@ export interface JobEnd {
   readonly withinMs?: number
 }
 
+/** Joins hear of ends after the commit: of all from this number on. */
+export interface EndReports {
+  deliver(from: number): Promise<void>
+}
+
 /** The end of a claim that is settled so. */
 export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
   const { id, fence, pool } = row

@@ -9,11 +9,11 @@ import { weightOf } from '../../rules/claim-weight.js'
 import { shardOf } from '../../rules/payloads.js'
 import { answerToTaken, boundedDelayMs } from '../../rules/taken-id.js'
 import { isLed } from '../../rules/wake-lead.js'
-import type { PostgresReports } from '../joins/join-reports.js'
 import { pushPayloads } from '../ordered/push-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import type { FunctionCaller } from '../schema/sql-function.js'
 import { enqueueInside, enqueueJobs, recallCall, rememberCall, replaceJob, takenIds } from './enqueue-functions.js'
+import type { EndReports } from './job-end.js'
 import { placesBy } from './places-by.js'
 import { ringInside, ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
@@ -35,10 +35,10 @@ const letters = { a: 'added', m: 'merged', d: 'duplicate', x: 'dead', p: 'replac
 export class PostgresEnqueue {
   readonly #connection: FunctionCaller
   readonly #queues: PostgresQueues
-  readonly #reports: PostgresReports | undefined
+  readonly #reports: EndReports | undefined
 
   /** Without `reports` the calls are made in a transaction of a user: what they change is seen by nobody else yet. */
-  constructor(connection: FunctionCaller, queues: PostgresQueues, reports?: PostgresReports) {
+  constructor(connection: FunctionCaller, queues: PostgresQueues, reports?: EndReports) {
     this.#connection = connection
     this.#queues = queues
     this.#reports = reports
@@ -67,7 +67,7 @@ export class PostgresEnqueue {
       groups.map(async (places) => {
         const { queue } = targets[places[0]!]!
         const of = places.map((i) => targets[i]!.part)
-        const before = of[0]!.isResent ? await this.#recalled(queue, of[0]!) : undefined
+        const before = of[0]!.isResent ? await this.recalled(queue, of[0]!) : undefined
         if (before !== undefined) return answer(of[0]!, await this.#decided(queue, of[0]!.jobs, before))
         if (queue.kind === 'ordered') return this.#push(queue, of)
         for (const [n, answered] of (await this.#send(queue, of)).entries()) answer(of[n]!, answered)
@@ -116,7 +116,10 @@ export class PostgresEnqueue {
   }
 
   /** The first answers to a call, as far as it was carried out; undefined: not at all. */
-  async #recalled(queue: NumberedQueue, call: PushedPart): Promise<(Enqueued | undefined)[] | undefined> {
+  async recalled(
+    queue: NumberedQueue,
+    call: Pick<EnqueueCall, 'callId' | 'jobs'>,
+  ): Promise<(Enqueued | undefined)[] | undefined> {
     const found = await this.#connection.call(recallCall, [queue.qid, call.callId, callMemoryMs, callMemoryCount])
     if (found === null) return undefined
     const [ids, counts, answers] = found as [string[], number[] | null, string | null]

@@ -6,12 +6,11 @@ import { rememberedForMs, trimLimit, upkeepLimit } from '../../rules/bounds.js'
 import { afterCrash } from '../../rules/claim-end.js'
 import { expiredReason } from '../../rules/sequence.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import type { PostgresReports } from '../joins/join-reports.js'
 import { endIds } from '../ordered/ordered-end-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases, trimEnded } from './end-functions.js'
-import { type EndingRow, endedBy, type JobEnd } from './job-end.js'
+import { type EndingRow, type EndReports, endedBy, type JobEnd } from './job-end.js'
 import type { NumberedQueue } from './postgres-settings.js'
 import { type ScoredColumns, scoredFrom } from './stored-payload.js'
 
@@ -58,10 +57,10 @@ interface RecoveryReport {
 
 export class PostgresRecovery {
   readonly #connection: PostgresConnection
-  readonly #reports: PostgresReports
+  readonly #reports: EndReports
   #run: Promise<number> | undefined
 
-  constructor(connection: PostgresConnection, reports: PostgresReports) {
+  constructor(connection: PostgresConnection, reports: EndReports) {
     this.#connection = connection
     this.#reports = reports
   }
