@@ -1,0 +1,167 @@
+import { randomUUID } from 'node:crypto'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
+import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+
+let server: PostgresServer
+const stores: PostgresStore[] = []
+const clients: pg.Client[] = []
+const orders = { name: 'orders', kind: 'ordered', order: 'fifo' } as const
+const ids = ['a', 'b', 'c', 'd', 'e']
+
+beforeAll(async () => {
+  server = await PostgresServer.start()
+}, 60_000)
+afterAll(async () => {
+  for (const store of stores) await store.close()
+  for (const client of clients) await client.end()
+  await server.stop()
+})
+
+async function storeIn(schema: string): Promise<PostgresStore> {
+  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  stores.push(store)
+  await store.open([orders])
+  return store
+}
+
+async function connected(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: server.url })
+  clients.push(client)
+  await client.connect()
+  return client
+}
+
+/** Pushes within the transaction of this connection. */
+async function push(client: pg.Client, schema: string, jobs: readonly { id: string; payload: string }[]) {
+  const columns = [jobs.map(({ id }) => id), jobs.map(() => 'sync'), jobs.map(({ payload }) => payload)]
+  await client.query(
+    `SELECT ${schema}.push_1((SELECT qid FROM ${schema}.queue), 'all', $1, $2, $3, NULL, NULL, NULL, NULL, $4, NULL, $5, $6, $7)`,
+    [...columns, jobs.map(() => 1), jobs.map(() => randomUUID()), [randomUUID()], [jobs.length]],
+  )
+}
+
+const claimer = (worker: string) => ({ worker, leaseMs: 30_000 })
+
+/** Some ids, mostly several and in any order, each with a payload that names its producer and its place. */
+function someJobs(producer: string, from: number, seed: number) {
+  const count = 1 + (seed % 4)
+  return Array.from({ length: count }, (_, i) => ({
+    id: ids[(seed * 7 + i * 3 + (seed >> 3)) % ids.length]!,
+    payload: `${producer} ${from + i}`,
+  }))
+}
+
+describe('ordered ids on a Postgres store', () => {
+  it('lose nothing, run one claim at a time and keep their order while transactions with pushes stay open or roll back', async () => {
+    const schema = 'ordered_many'
+    const producers = [await storeIn(schema), await storeIn(schema)]
+    const workers = await Promise.all([storeIn(schema), storeIn(schema), storeIn(schema)])
+    const openTransactions = [await connected(), await connected()]
+    const pushed = new Set<string>()
+    const done: string[] = []
+    const running = new Set<string>()
+    const last = new Map<string, number>()
+    let producing = producers.length + openTransactions.length
+    let claims = 0
+    const rounds = 60
+
+    const produce = async (store: PostgresStore, producer: string) => {
+      for (let round = 0, n = 0; round < rounds * 2; round++) {
+        const jobs = someJobs(producer, n, round + producer.length * 31)
+        n += jobs.length
+        await store.enqueue([
+          {
+            ...{ callId: `${producer} ${round}`, queue: 'orders' },
+            jobs: jobs.map((job) => ({ ...job, task: 'sync', priority: 0, rememberMs: 0 })),
+          },
+        ])
+        for (const { id, payload } of jobs) pushed.add(`${id} ${payload}`)
+      }
+      producing -= 1
+    }
+    /** Each transaction is open while workers claim a few times. */
+    const produceOpenly = async (client: pg.Client, producer: string) => {
+      for (let round = 0, n = 0; round < rounds; round++) {
+        const jobs = someJobs(producer, n, round * 5 + 3)
+        n += jobs.length
+        await client.query('BEGIN')
+        await push(client, schema, jobs)
+        for (const until = claims + (round % 7); claims < until; ) await client.query('SELECT 1')
+        const isKept = round % 5 !== 0
+        // What is committed may be claimed before the answer is here.
+        if (isKept) for (const { id, payload } of jobs) pushed.add(`${id} ${payload}`)
+        await client.query(isKept ? 'COMMIT' : 'ROLLBACK')
+      }
+      producing -= 1
+    }
+    const work = async (store: PostgresStore, worker: string) => {
+      for (let round = 0; producing > 0 || done.length < pushed.size; round++) {
+        const from = [{ queue: 'orders', limit: 3, ...(round % 3 === 0 ? { maxPayloads: 2 } : {}) }]
+        const claimed = await store.claim(from, claimer(worker))
+        claims += 1
+        const items = claimed.claims.map(({ queue, id, fence, payloads }, i) => {
+          expect(running.has(id), `'${id}' runs once`).toBe(false)
+          running.add(id)
+          const isFailure = (round + i) % 6 === 0
+          const finished = isFailure ? payloads!.slice(0, payloads!.length === 1 ? 0 : 1) : payloads!
+          for (const { payload } of finished) {
+            const [producer, place] = String(payload).split(' ')
+            const before = last.get(`${id} ${producer}`) ?? -1
+            expect(Number(place), `${payload} of '${id}' comes after ${before}`).toBeGreaterThan(before)
+            last.set(`${id} ${producer}`, Number(place))
+            done.push(`${id} ${payload}`)
+          }
+          return {
+            queue,
+            id,
+            fence,
+            ...(isFailure ? { kind: 'retry', delayMs: 0, done: 1 } : { kind: 'complete' }),
+          } as const
+        })
+        for (const { id } of items) running.delete(id)
+        expect(new Set(await store.settle(items))).toEqual(new Set(items.length === 0 ? [] : ['ok']))
+      }
+    }
+    await Promise.all([
+      ...producers.map((store, i) => produce(store, `p${'x'.repeat(i)}`)),
+      ...openTransactions.map((client, i) => produceOpenly(client, `t${i}`)),
+      ...workers.map((store, i) => work(store, `w${i}`)),
+    ])
+
+    expect(done.length).toBe(new Set(done).size)
+    expect(new Set(done)).toEqual(pushed)
+    const { ready, scheduled, running: still, payloads } = (await producers[0]!.depth(['orders'])).depths[0]!
+    expect(still + payloads).toBe(0)
+    // An id that ended while a push held it, and which was rolled back, goes with the next claim.
+    expect(ready + scheduled).toBeLessThanOrEqual(ids.length)
+  }, 60_000)
+
+  it('are claimed and end while a transaction that pushes to them is open, and its payloads come after its commit', async () => {
+    const schema = 'ordered_open'
+    const store = await storeIn(schema)
+    const client = await connected()
+    const job = { task: 'sync', priority: 0, rememberMs: 0 }
+    await store.enqueue([{ callId: 'first', queue: 'orders', jobs: [{ ...job, id: 'a', payload: 'v0' }] }])
+    await client.query('BEGIN')
+    await push(client, schema, [
+      { id: 'b', payload: 'v1' },
+      { id: 'a', payload: 'v1' },
+    ])
+    const claim = async () => (await store.claim([{ queue: 'orders', limit: 5 }], claimer('w'))).claims
+    const handed = (claims: Awaited<ReturnType<typeof claim>>) =>
+      claims.map(({ id, payloads }) => `${id}: ${payloads!.map(({ payload }) => payload).join(' ')}`)
+
+    const before = await claim()
+    expect(handed(before)).toEqual(['a: v0'])
+    const [{ queue, id, fence } = expect.fail()] = before
+    expect(await store.settle([{ queue, id, fence, kind: 'complete' }])).toEqual(['ok'])
+    await client.query('COMMIT')
+
+    const after: string[] = []
+    while (after.length < 2) after.push(...handed(await claim()))
+    expect(after.sort()).toEqual(['a: v1', 'b: v1'])
+  })
+})
