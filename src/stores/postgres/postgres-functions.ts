@@ -4,6 +4,7 @@ import { reportFunctions } from './joins/join-reports.js'
 import { graphFunctions } from './joins/postgres-graph.js'
 import { jobStepFunctions } from './joins/postgres-job-steps.js'
 import { joinFunctions } from './joins/postgres-joins.js'
+import { inboxFunctions } from './ordered/inbox-functions.js'
 import { orderedEndFunctions } from './ordered/ordered-end-functions.js'
 import { payloadFunctions } from './ordered/payload-sets.js'
 import { pushFunctions } from './ordered/push-functions.js'
@@ -25,6 +26,7 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...enqueueFunctions,
   ...payloadFunctions,
   ...pushFunctions,
+  ...inboxFunctions,
   ...shardClaimFunctions,
   ...orderedEndFunctions,
   ...stepFunctions,

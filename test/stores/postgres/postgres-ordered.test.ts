@@ -118,7 +118,7 @@ describe('ordered ids on a Postgres store', () => {
             queue,
             id,
             fence,
-            ...(isFailure ? { kind: 'retry', delayMs: 0, done: 1 } : { kind: 'complete' }),
+            ...(isFailure ? ({ kind: 'retry', delayMs: 0, done: 1 } as const) : ({ kind: 'complete' } as const)),
           } as const
         })
         for (const { id } of items) running.delete(id)
@@ -163,5 +163,41 @@ describe('ordered ids on a Postgres store', () => {
     const after: string[] = []
     while (after.length < 2) after.push(...handed(await claim()))
     expect(after.sort()).toEqual(['a: v1', 'b: v1'])
+  })
+
+  it('come from transactions of users in the order of their commits, and fail or wait in none of them', async () => {
+    const schema = 'ordered_in'
+    const store = await storeIn(schema)
+    const [one, other] = [await connected(), await connected()]
+    const job = { task: 'sync', priority: 0, rememberMs: 0 }
+    const enqueueIn = (client: pg.Client, jobs: readonly { id: string; payload: string; delayMs?: number }[]) =>
+      store.transactions.enqueue(client, { queue: 'orders', jobs: jobs.map((own) => ({ ...job, ...own })) })
+    const claimed = async () => {
+      const { claims } = await store.claim([{ queue: 'orders', limit: 5 }], claimer('w'))
+      await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+      return claims.map(({ id, payloads }) => `${id}: ${payloads!.map(({ payload }) => payload).join(' ')}`)
+    }
+    for (const client of [one, other]) await client.query('BEGIN ISOLATION LEVEL SERIALIZABLE')
+    expect(
+      await enqueueIn(one, [
+        { id: 'a', payload: 'late' },
+        { id: 'b', payload: 'v1' },
+      ]),
+    ).toEqual(['added', 'added'])
+    expect(
+      await enqueueIn(other, [
+        { id: 'b', payload: 'v2' },
+        { id: 'a', payload: 'early' },
+        { id: 'c', payload: 'later', delayMs: 60_000 },
+      ]),
+    ).toEqual(['added', 'added', 'added'])
+    await store.enqueue([{ callId: 'plain', queue: 'orders', jobs: [{ ...job, id: 'a', payload: 'first' }] }])
+
+    expect(await claimed()).toEqual(['a: first'])
+    await other.query('COMMIT')
+    expect((await claimed()).sort()).toEqual(['a: early', 'b: v2'])
+    await one.query('COMMIT')
+    expect((await claimed()).sort()).toEqual(['a: late', 'b: v1'])
+    expect((await store.depth(['orders'])).depths[0]!.scheduled).toBe(1)
   })
 })

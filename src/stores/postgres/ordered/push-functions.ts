@@ -26,7 +26,7 @@ END`,
 
 /**
  * Takes a shard and how it merges, the columns of the new payloads (delays and due instants in µs; an array that is null stands
- * for a default in each), and the call ids with the number of payloads of each.
+ * for a default in each), and the call ids with the number of payloads of each; null for payloads that were accepted before.
  *
  * Returns `{t, done, answers, busy, lead, wake}`: the instant in ms; how it went; a letter for each payload; whether a batch has
  * the shard for itself; the lead. `done` is `'ok'`, `'draining'`, `'full'`, `'apart'`: the shard is bounded, so send each call
@@ -46,11 +46,11 @@ BEGIN
   t := @.us();
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.qid IS NULL OR q.shard < 0 OR q.merge <> p_merge THEN RETURN json_build_object('done', 'moved'); END IF;
-  IF q.draining THEN
+  IF q.draining AND p_calls IS NOT NULL THEN
     INSERT INTO @.call (at_ms, qid, ids, counts, answers) VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('r', n));
     RETURN json_build_object('t', t / 1000, 'done', 'draining');
   END IF;
-  IF q.max_pending IS NOT NULL THEN
+  IF q.max_pending IS NOT NULL AND p_calls IS NOT NULL THEN
     IF cardinality(p_calls) > 1 THEN RETURN json_build_object('t', t / 1000, 'done', 'apart'); END IF;
     -- Lock, and count in the next statement: a snapshot is older than the lock that its statement waits for.
     PERFORM pg_advisory_xact_lock(@lock + 1, p_q);
@@ -98,7 +98,7 @@ BEGIN
   END IF;
   SELECT string_agg(CASE WHEN nth = 1 AND id = ANY (made) THEN 'a' ELSE 'm' END, '' ORDER BY o) INTO told
     FROM (SELECT id, o, row_number() OVER (PARTITION BY id ORDER BY o) AS nth FROM unnest(p_ids) WITH ORDINALITY u (id, o)) x;
-  INSERT INTO @.call (at_ms, qid, ids, counts, answers) VALUES (t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, told);
+  INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, told WHERE p_calls IS NOT NULL;
   RETURN json_build_object('t', t / 1000, 'done', 'ok', 'answers', told, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
     'busy', q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = p_q));
 END`,

@@ -59,6 +59,7 @@ const claimShard = sqlFunction(
   'json',
   `DECLARE got tid[] := '{}'; more boolean; start_at bigint; until_at bigint; f bigint; answer json;
 BEGIN
+  IF EXISTS (SELECT FROM @.inbox WHERE name = q.name) THEN PERFORM @.empty_inbox_1(q); t := @.us(); END IF;
   IF q.exclusive = 'shard' THEN
     -- Lock, and look in the next statement.
     PERFORM pg_advisory_xact_lock(@lock + 8, q.qid);

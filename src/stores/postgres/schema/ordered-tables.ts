@@ -8,6 +8,8 @@
  *
  * Payloads that are one (`digest`), and those before a payload that came while only the latest was to be kept, are merged when
  * they are read: see `payload-sets`.
+ *
+ * `inbox`: what users' transactions have pushed, until a claim comes: see `inbox-functions`.
  */
 export const ordered = `
 CREATE SEQUENCE @.payload_seq;
@@ -18,4 +20,9 @@ CREATE TABLE @.payload (
   codec text, meta text, payload text NOT NULL, PRIMARY KEY (head, seq)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0,
   vacuum_index_cleanup = on, vacuum_truncate = off);
+CREATE TABLE @.inbox (
+  n bigint GENERATED ALWAYS AS IDENTITY, crc bigint NOT NULL, run bigint, score float8, weight int NOT NULL, digest uuid NOT NULL,
+  name text COLLATE "C" NOT NULL, id text NOT NULL, task text NOT NULL, codec text, meta text, payload text NOT NULL
+);
+CREATE INDEX inbox_name ON @.inbox (name, n);
 `

@@ -1,5 +1,6 @@
 /** Enqueueing into a Postgres store: the calls of a tick are one insert for each queue. */
 
+import { randomUUID } from 'node:crypto'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { noteBits, takenBy } from '../../rows/job-row.js'
 import { placesText } from '../../rows/join-row.js'
@@ -9,6 +10,7 @@ import { weightOf } from '../../rules/claim-weight.js'
 import { shardOf } from '../../rules/payloads.js'
 import { answerToTaken, boundedDelayMs } from '../../rules/taken-id.js'
 import { isLed } from '../../rules/wake-lead.js'
+import { leavePayloads } from '../ordered/inbox-functions.js'
 import { pushPayloads } from '../ordered/push-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import type { FunctionCaller } from '../schema/sql-function.js'
@@ -103,7 +105,15 @@ export class PostgresEnqueue {
   /** Enqueues in a transaction of a user, which the calls of this connection are made in. `wakes`: it may ring. */
   async enqueueIn({ queue: name, jobs, hasNewIds }: Omit<EnqueueCall, 'callId'>, wakes: boolean): Promise<Enqueued[]> {
     const [queue] = await this.#queues.named([name])
-    const { qid } = queue!
+    const { qid, kind } = queue!
+    if (kind === 'ordered') {
+      const part = { callId: randomUUID(), queue: name, jobs, places: [...jobs.keys()] }
+      // Its shard may be another by the time of the claim.
+      const crcs = jobs.map(({ id }) => shardOf(id, 2 ** 32))
+      const values = [name, ...payloadColumns(queue!, [part]), crcs, wakes]
+      const left = (await this.#connection.call(leavePayloads, values)) as 'ok' | 'full' | 'draining'
+      return jobs.map(() => (left === 'ok' ? 'added' : left))
+    }
     const answer = await this.#connection.call(enqueueInside, [qid, ...columnsOf(jobs), hasNewIds === true, wakes])
     const { done, added } = answer as EnqueueAnswer
     if (done !== 'ok') return jobs.map(() => done as 'full' | 'draining')
@@ -313,14 +323,17 @@ export function columnsOf(jobs: readonly NewJob[]): unknown[] {
 
 /** The columns that `push_1` takes. */
 function pushedColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unknown[] {
+  const calls = [parts.map(({ callId }) => callId), parts.map(({ jobs }) => jobs.length)]
+  return [queue.qid, queue.merge, ...payloadColumns(queue, parts), ...calls]
+}
+
+function payloadColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unknown[] {
   const jobs = parts.flatMap((part) => part.jobs)
   const column = <T>(read: (job: NewJob) => T | undefined) => {
     const values = jobs.map((job) => read(job) ?? null)
     return values.some((value) => value !== null) ? values : null
   }
   return [
-    queue.qid,
-    queue.merge,
     jobs.map(({ id }) => id),
     jobs.map(({ task }) => task),
     jobs.map(({ payload }) => payloadText(payload)),
@@ -334,8 +347,6 @@ function pushedColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unkn
     parts.flatMap(({ callId, jobs, places }) =>
       jobs.map((job, i) => Buffer.from(payloadDigest(job, queue.merge, { callId, place: places[i]! })).toString('hex')),
     ),
-    parts.map(({ callId }) => callId),
-    parts.map((part) => part.jobs.length),
   ]
 }
 

@@ -121,6 +121,7 @@ BEGIN
           AND fence = 0 ORDER BY qid, pool, rank, stamp, seq LIMIT 100) y;
       ready := ready OR x.ready; due := due OR x.has;
     END LOOP;
+    ready := ready OR q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard);
     looks := looks || json_build_object('ready', ready, 'due', due, 'unheard', unheard, 'stopped', q.stopped, 'spares', q.spares_until,
       'lease', least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid)),
       'place', CASE WHEN unheard THEN @.next_place_1(q.qid, q.ord, t) END, 'lead', q.lead_worker, 'wake', q.lead_wake_at);
