@@ -49,7 +49,7 @@ function stepsOf(row: string): string {
 async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Promise<CanonicalQueue> {
   const of = [queue['qid']]
   const jobs = await ask(
-    `SELECT j.*, b.worker, b.alone, coalesce(o.lease_ms, b.lease_ms) AS until_lease, o.started_ms, o.host, o.boot, o.pidns, o.pid, o.ticks,
+    `SELECT j.*, coalesce(o.worker, b.worker) AS worker, b.alone, coalesce(o.lease_ms, b.lease_ms) AS until_lease, o.started_ms, o.host, o.boot, o.pidns, o.pid, o.ticks,
        o.progress, c.payload AS checkpoint, c.codec AS checkpoint_codec, w.signal, w.until AS waits_until, ${stepsOf('j')}
      FROM @.job j LEFT JOIN @.signal_wait w ON w.id = j.id AND w.qid = j.qid LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
      LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.qid = $1`,

@@ -9,6 +9,7 @@ import { orderedEndFunctions } from './ordered/ordered-end-functions.js'
 import { payloadFunctions } from './ordered/payload-sets.js'
 import { pushFunctions } from './ordered/push-functions.js'
 import { shardClaimFunctions } from './ordered/shard-claim.js'
+import { registryFunctions } from './records/postgres-registry.js'
 import { scheduleFunctions } from './records/postgres-schedules.js'
 import type { SqlFunction } from './schema/sql-function.js'
 import { endFunctions } from './work/end-functions.js'
@@ -41,4 +42,5 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...scheduleFunctions,
   ...graphFunctions,
   ...joinFunctions,
+  ...registryFunctions,
 ]

@@ -13,19 +13,21 @@ import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Steps } from '../contract/steps.js'
 import type { Store } from '../contract/store.js'
+import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
 import { addHistory, readHistory } from '../sql/sql-history.js'
 import type { PostgresAddress } from './client/postgres-address.js'
 import { PostgresConnection } from './client/postgres-connection.js'
 import { PostgresListener } from './client/postgres-listener.js'
-import { StepRunner } from './client/step-runner.js'
 import { PostgresReports } from './joins/join-reports.js'
 import { PostgresSteps } from './joins/postgres-job-steps.js'
 import { PostgresJoins } from './joins/postgres-joins.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
 import { postgresLive } from './records/postgres-live.js'
+import { postgresRegistry } from './records/postgres-registry.js'
 import { postgresSchedules } from './records/postgres-schedules.js'
+import { StepRunner } from './records/step-runner.js'
 import { ensureSchema } from './schema/postgres-schema.js'
 import { PostgresTransactions } from './user/postgres-transactions.js'
 import { PostgresClaim } from './work/postgres-claim.js'
@@ -53,6 +55,7 @@ export class PostgresStore implements Store {
   readonly steps: Steps
   readonly transactions: PostgresTransactions
   readonly schedules: Schedules
+  readonly workers: WorkerRegistry
   readonly live: LiveMessages
   readonly history: History
   readonly #connection: PostgresConnection
@@ -102,6 +105,7 @@ export class PostgresStore implements Store {
     this.#runner = new StepRunner(address, connection.schema)
     const parts = { connection, queues, runner: this.#runner, enqueue: this.#enqueue, wait: this.#wait }
     this.schedules = this.#guarded(postgresSchedules(parts))
+    this.workers = this.#guarded(postgresRegistry({ ...parts, recovery }))
     this.history = this.#guarded<History>({
       add: (entries) => this.#runner.run('history', (now) => addHistory(entries, now)),
       read: (of, span) => this.#runner.run(undefined, (now) => readHistory(of, span, now)),

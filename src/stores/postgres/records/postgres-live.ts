@@ -4,9 +4,9 @@ import type { LiveMessages } from '../../contract/live-messages.js'
 import { liveMessages } from '../../sql/live-watches.js'
 import { isWatched, publishLive, readLive, unwatchLive, watchLive } from '../../sql/sql-live.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import type { StepRunner } from '../client/step-runner.js'
 import { tellAll, topics } from '../work/postgres-ring.js'
 import type { PostgresWait } from '../work/postgres-wait.js'
+import type { StepRunner } from './step-runner.js'
 
 interface LiveParts {
   readonly connection: PostgresConnection

@@ -11,7 +11,6 @@ import {
   schedulesAfter,
 } from '../../sql/sql-schedules.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import type { StepRunner } from '../client/step-runner.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { newJobs } from '../work/enqueue-functions.js'
 import { columnsOf, type EnqueueAnswer, type PostgresEnqueue } from '../work/postgres-enqueue.js'
@@ -19,6 +18,7 @@ import { tellAll, topics } from '../work/postgres-ring.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
 import type { PostgresWait } from '../work/postgres-wait.js'
 import { storedText } from '../work/stored-payload.js'
+import type { StepRunner } from './step-runner.js'
 
 /**
  * Takes a schedule with the revision and the next tick that the caller read; the step, as `passTick` of `sql-schedules` does

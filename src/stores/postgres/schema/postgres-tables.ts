@@ -30,7 +30,7 @@ CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL
 
 /**
  * `bunch`: the jobs of one claim, of which `n` still run. Its lease is that of all but those that have a row with a lease of
- * their own in `beat`. They lie between the
+ * their own in `beat`, and so is its worker: a job may have been adopted. They lie between the
  * places `lo` and `hi`, in the ranks from `lo_rank` to `hi_rank`.
  */
 const claims = `
@@ -41,7 +41,7 @@ CREATE TABLE @.bunch (
 CREATE INDEX bunch_lease ON @.bunch (qid, lease_ms);
 CREATE TABLE @.beat (
   qid int NOT NULL, id text COLLATE "C" NOT NULL, fence bigint NOT NULL, lease_ms bigint, started_ms bigint,
-  host text, boot text, pidns text, pid bigint, ticks bigint, progress text, PRIMARY KEY (id, qid)
+  host text, boot text, pidns text, pid bigint, ticks bigint, progress text, worker text, PRIMARY KEY (id, qid)
 ) WITH (fillfactor = 50);
 CREATE INDEX beat_lease ON @.beat (qid, lease_ms) WHERE lease_ms IS NOT NULL;
 CREATE TABLE @.checkpoint (

@@ -13,8 +13,9 @@ export const lookAtJobs = sqlFunction(
   `BEGIN
   RETURN (SELECT json_build_array(@.us() / 1000, coalesce(json_agg(x), '[]')) FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
-        'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', c.id IS NOT NULL, 'hand', cardinality(j.hand)) AS x
-      FROM @.job j LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid = p_q
+        'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', c.id IS NOT NULL, 'hand', cardinality(j.hand),
+        'worker', coalesce(o.worker, b.worker), 'alone', b.alone) AS x
+      FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid = p_q
     UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state IN (3, 4) AND head IS NULL) r (x));
 END`,
 )
@@ -47,6 +48,7 @@ BEGIN
       UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, worker INTO left_n, held;
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
       IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q RETURNING * INTO b; END IF;
+      held := coalesce(b.worker, held);
     END IF;
     IF e."to" = 'aside' THEN
       -- It does not expire any more. A signal that came first is there already.
@@ -157,7 +159,8 @@ BEGIN
   RETURN (SELECT json_build_object('now', ms, 'run', @.run(), 'ownRun', run, 'spares', spares_until, 'rows', (
     SELECT coalesce(json_agg(x), '[]') FROM (
       SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'flags', j.flags,
-        'error', j.error, 'remember', j.remember_ms, 'worker', b.worker, 'alone', b.alone) AS x
+        'error', j.error, 'remember', j.remember_ms, 'alone', b.alone,
+        'worker', coalesce((SELECT o.worker FROM @.beat o WHERE o.id = j.id AND o.qid = p_q), b.worker)) AS x
       FROM (SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
         UNION ALL SELECT b.fence, b.lease_ms, j.id FROM @.bunch b JOIN @.job j ON j.fence = b.fence AND j.qid = p_q
             AND j.pool = b.pool AND j.rank BETWEEN b.lo_rank AND b.hi_rank AND j.stamp BETWEEN b.lo AND b.hi

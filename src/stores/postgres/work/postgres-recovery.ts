@@ -12,7 +12,7 @@ import { sqlFunction } from '../schema/sql-function.js'
 import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases, trimEnded } from './end-functions.js'
 import { type EndingRow, type EndReports, endedBy, type JobEnd } from './job-end.js'
 import type { NumberedQueue } from './postgres-settings.js'
-import { type ScoredColumns, scoredFrom } from './stored-payload.js'
+import { type ScoredColumns, scoredFrom, storedText } from './stored-payload.js'
 
 /** Takes nothing. Returns the run of the server. */
 const serverRun = sqlFunction('server_run_1', '', 'json', 'BEGIN RETURN to_json(@.run()); END')
@@ -34,7 +34,7 @@ END`,
 
 export const recoveryFunctions = [serverRun, renewFences]
 
-interface CrashedRow extends EndingRow {
+export interface CrashedRow extends EndingRow {
   readonly worker: string
   readonly alone: boolean
 }
@@ -102,11 +102,22 @@ export class PostgresRecovery {
       spares = run + leaseMs
       await this.#connection.call(spareLeases, [queue.qid, run, Math.round(spares)])
     }
-    if (spares > now) return
+    if (spares <= now) await this.crash(queue, rows, told)
+  }
+
+  /** Ends running jobs as crashes. `error`: how their worker died; absent: their last errors stay. */
+  async crash(
+    queue: NumberedQueue,
+    rows: readonly CrashedRow[],
+    told: Omit<RecoveryReport, 'expired'>,
+    error?: string,
+  ): Promise<void> {
     const ends = rows.map((row) => ({ row, ...afterCrash(crashedClaim(row), queue.maxCrashes) }))
     const { done, buried } = await this.end(
       queue,
-      ends.map(({ row, crashes, becomes }) => crashEnd(queue, row, crashes, becomes)),
+      ends.map(({ row, crashes, becomes }) =>
+        crashEnd(queue, error === undefined ? row : { ...row, error: storedText(error) }, crashes, becomes),
+      ),
     )
     for (const [i, { row, crashes, becomes }] of ends.entries()) {
       if (!done[i]) continue
