@@ -129,7 +129,9 @@ interface GraphRoom {
 }
 
 /** Adds the graph at once, and looks at what has its ids only if that fails. Begins anew if that changes meanwhile. */
-export async function addWholeGraph(parts: GraphRoom, calls: readonly EnqueueCall[]): Promise<GraphAnswer> {
+export async function addWholeGraph(parts: GraphRoom, sent: readonly EnqueueCall[]): Promise<GraphAnswer> {
+  // A set that is empty may leave its queue without a job.
+  const calls = sent.filter(({ jobs }) => jobs.length > 0)
   const { connection, reports, enqueue } = parts
   const queues = await parts.queues.named(calls.map(({ queue }) => queue))
   const [first] = calls
@@ -183,8 +185,8 @@ async function refusalOf(
   const found = await look(connection, queue, left)
   const ids = new Set(added)
   for (const job of left) {
-    if (again.includes(job.id)) return refusal(job, 'duplicate')
-    const as = ids.has(job.id) ? 'waiting' : found.takenAs(job)
+    if (again.includes(job.id) || ids.has(job.id)) return refusal(job, 'duplicate')
+    const as = found.takenAs(job)
     const answer = as === undefined ? 'added' : answerToTaken(as, job)
     if (answer !== 'added' && answer !== 'replaced') return refusal(job, answer as 'duplicate')
     ids.add(job.id)

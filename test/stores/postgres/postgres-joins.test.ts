@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
+import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
+import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+
+let server: PostgresServer
+const stores: PostgresStore[] = []
+const connections: PostgresConnection[] = []
+const queues = [
+  { name: 'mail', kind: 'plain', order: 'fifo' },
+  { name: 'rows', kind: 'plain', order: 'fifo' },
+] as const
+
+beforeAll(async () => {
+  server = await PostgresServer.start()
+}, 60_000)
+afterAll(async () => {
+  for (const store of stores) await store.close()
+  for (const connection of connections) await connection.close()
+  await server.stop()
+})
+
+async function storeIn(schema: string): Promise<PostgresStore> {
+  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  stores.push(store)
+  await store.open(queues)
+  return store
+}
+
+const by = (worker: string) => ({ worker, leaseMs: 30_000 })
+const jobOf = (id: string) => ({ id, task: 'sum', payload: '1', priority: 0, rememberMs: 0 })
+const ids = (count: number) => Array.from({ length: count }, (_, number) => number)
+
+/** A join with this many members. */
+async function addJoin(store: PostgresStore, id: string, size: number): Promise<void> {
+  const rules = { onDead: 'fail', keepsResults: true } as const
+  const set = { name: 'all', queue: 'rows', ids: `${id}.all`, isMany: true, size, ...rules }
+  const place = (number: number) => ({ join: { queue: 'mail', id }, set: 'all', number, ...rules })
+  const members = ids(size).map((number) => ({ ...jobOf(`${id}.all.${number}`), memberOf: [place(number)] }))
+  const join = { ...jobOf(id), join: { sets: [set], sealWithinMs: 60_000 } }
+  const answer = await store.joins.enqueue([
+    { callId: `${id} mail`, queue: 'mail', jobs: [join] },
+    { callId: `${id} rows`, queue: 'rows', jobs: members },
+  ])
+  expect(answer).toEqual({ outcome: 'added' })
+}
+
+async function claimRows(store: PostgresStore, worker: string, limit: number) {
+  return (await store.claim([{ queue: 'rows', limit }], by(worker))).claims
+}
+
+const completed = ({ queue, id, fence }: { queue: string; id: string; fence: number }) => ({
+  ...{ queue, id, fence, kind: 'complete' as const },
+  result: { payload: `"${id}"`, onlyForJoins: true as const },
+})
+
+describe('joins on a Postgres store', () => {
+  it('are ready once when the last members end in several processes at the same moment', async () => {
+    const workers = await Promise.all(ids(4).map(() => storeIn('together')))
+    for (const round of ids(25)) {
+      const id = `join-${round}`
+      await addJoin(workers[0]!, id, 4)
+      const claims: Awaited<ReturnType<typeof claimRows>> = []
+      for (const [i, store] of workers.entries()) claims.push((await claimRows(store, `w${i}`, 1))[0]!)
+      await Promise.all(workers.map((store, i) => store.settle([completed(claims[i]!)])))
+
+      const { claims: found } = await workers[0]!.claim([{ queue: 'mail', limit: 5 }], by('w0'))
+      expect(found.map((claim) => claim.id)).toEqual([id])
+      const ends = await workers[0]!.joins.ends({ queue: 'mail', id }, 'all', 0, 10)
+      expect(ends.map(({ number, payload }) => [number, payload])).toEqual(
+        ids(4).map((number) => [number, `"${id}.all.${number}"`]),
+      )
+      await workers[0]!.settle(found.map((claim) => ({ ...completed(claim), result: {} })))
+    }
+  })
+
+  it('hear in a sweep of ends whose process died before it delivered them', async () => {
+    const store = await storeIn('late')
+    const other = new PostgresConnection(postgresAddress(server.url), 'late')
+    connections.push(other)
+    await addJoin(store, 'join', 2)
+    const claims = await claimRows(store, 'w', 2)
+    const [row] = await other.query(`SELECT qid FROM late.queue WHERE name = 'rows'`)
+    const values = [row![0], claims[0]!.fence, claims.map(({ id }) => id)]
+    await other.query('SELECT late.complete_1($1, $2, $3, NULL, NULL)', values)
+    expect((await store.depth(['mail'])).depths[0]!.waiting).toBe(1)
+
+    await store.joins.sweep('w')
+
+    const { waiting, ready } = (await store.depth(['mail'])).depths[0]!
+    expect({ waiting, ready }).toEqual({ waiting: 0, ready: 1 })
+  })
+
+  it('leave nothing behind when they have completed, however many members they had', async () => {
+    const store = await storeIn('large')
+    const other = new PostgresConnection(postgresAddress(server.url), 'large')
+    connections.push(other)
+    await addJoin(store, 'small', 3)
+    await store.settle((await claimRows(store, 'w', 3)).map(completed))
+    await addJoin(store, 'large', 0)
+    const { claims } = await store.claim([{ queue: 'mail', limit: 2 }], by('w'))
+    expect(claims.map(({ id }) => id)).toEqual(['small', 'large'])
+    // As if it had more members than one call deletes.
+    await other.query(`UPDATE large.join_set SET added = 5000 WHERE ids = 'large.all'`)
+    await other.query(
+      `INSERT INTO large.join_end SELECT sid, g, 0 FROM large.join_set, generate_series(0, 2499) g WHERE ids = 'large.all'`,
+    )
+    await store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+    for (let more = true; more; ) more = (await store.joins.sweep('w')).more
+
+    for (const table of ['join_job', 'join_set', 'join_end', 'join_report', 'join_failed'])
+      expect(await other.query(`SELECT count(*)::int FROM large.${table}`), table).toEqual([[0]])
+  })
+})
+
+describe('signals on a Postgres store', () => {
+  it('reach a job that begins to wait at the same moment', async () => {
+    const [worker, sender] = [await storeIn('signals'), await storeIn('signals')]
+    for (const round of ids(50)) {
+      const id = `job-${round}`
+      await worker.enqueue([{ callId: id, queue: 'mail', jobs: [jobOf(id)] }])
+      const [claim] = (await worker.claim([{ queue: 'mail', limit: 1 }], by('w'))).claims
+      const { queue, fence } = claim!
+      const [answer] = await Promise.all([
+        sender.steps.signal({ queue, id }, { name: 'go' }),
+        worker.settle([{ queue, id, fence, kind: 'wait', signal: 'go' }]),
+      ])
+      expect(['kept', 'delivered']).toContain(answer)
+
+      const [again] = (await worker.claim([{ queue: 'mail', limit: 1 }], by('w'))).claims
+      expect(again?.id).toBe(id)
+      await worker.settle([{ queue, id, fence: again!.fence, kind: 'complete' }])
+    }
+  })
+})
