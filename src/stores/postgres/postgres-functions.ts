@@ -8,6 +8,7 @@ import { inboxFunctions } from './ordered/inbox-functions.js'
 import { orderedEndFunctions } from './ordered/ordered-end-functions.js'
 import { payloadFunctions } from './ordered/payload-sets.js'
 import { pushFunctions } from './ordered/push-functions.js'
+import { reshardFunctions } from './ordered/reshard-functions.js'
 import { shardClaimFunctions } from './ordered/shard-claim.js'
 import { registryFunctions } from './records/postgres-registry.js'
 import { scheduleFunctions } from './records/postgres-schedules.js'
@@ -30,6 +31,7 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...inboxFunctions,
   ...shardClaimFunctions,
   ...orderedEndFunctions,
+  ...reshardFunctions,
   ...stepFunctions,
   ...endFunctions,
   ...recoveryFunctions,

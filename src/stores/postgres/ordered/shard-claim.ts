@@ -59,6 +59,10 @@ const claimShard = sqlFunction(
   'json',
   `DECLARE got tid[] := '{}'; more boolean; start_at bigint; until_at bigint; f bigint; answer json;
 BEGIN
+  -- A reshard lets no claim in while it sets out.
+  IF NOT pg_try_advisory_xact_lock_shared(@lock + 7, q.qid) OR (SELECT stopped OR shard < 0 FROM @.queue WHERE qid = q.qid) IS DISTINCT FROM false THEN
+    RETURN json_build_object('taken', 0, 'load', p_load, 'more', false, 'busy', false);
+  END IF;
   IF EXISTS (SELECT FROM @.inbox WHERE name = q.name) THEN PERFORM @.empty_inbox_1(q); t := @.us(); END IF;
   IF q.exclusive = 'shard' THEN
     -- Lock, and look in the next statement.

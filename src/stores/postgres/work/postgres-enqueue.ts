@@ -17,6 +17,7 @@ import type { FunctionCaller } from '../schema/sql-function.js'
 import { enqueueInside, enqueueJobs, recallCall, rememberCall, replaceJob, takenIds } from './enqueue-functions.js'
 import type { EndReports } from './job-end.js'
 import { placesBy } from './places-by.js'
+import { adopted } from './postgres-reshard.js'
 import { ringInside, ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import { payloadText } from './stored-payload.js'
@@ -79,6 +80,10 @@ export class PostgresEnqueue {
 
   /** Parts for one shard of an ordered queue that were not sent before. */
   async #push(queue: NumberedQueue, parts: readonly AnsweredPart[]): Promise<void> {
+    const [{ leaving, shards } = { leaving: [], shards: [] }] = await this.#queues.sharded([queue.name])
+    // While a reshard is under way, what their ids have already must be there first.
+    const ids = parts.flatMap(({ jobs }) => jobs.map(({ id }) => id))
+    for (const old of leaving) await adopted(this.#connection, old.qid, ids, shards)
     const { t, done, answers, busy, lead, wake } = (await this.#connection.call(
       pushPayloads,
       pushedColumns(queue, parts),

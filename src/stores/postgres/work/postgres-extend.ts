@@ -99,6 +99,16 @@ export async function extendItems(
       if (beats.length > 0) await connection.call(recordBeats, [qid, JSON.stringify(beats)])
     }),
   )
+  const moved = await queues.movedSince(named, items, (i) => answers[i] === 'lost')
+  const again =
+    moved.length === 0
+      ? []
+      : await extendItems(
+          connection,
+          queues,
+          moved.map((i) => items[i]!),
+        )
+  for (const [n, i] of moved.entries()) answers[i] = again[n]!
   return answers
 }
 

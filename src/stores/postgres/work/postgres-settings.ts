@@ -61,7 +61,10 @@ type StoredRow = Pick<
 
 /** A queue as calls name it, or a shard of an ordered one. Its number and its form never change. */
 export interface NumberedQueue
-  extends Pick<QueueSettingsRow, 'qid' | 'name' | 'shard' | 'shards' | 'kind' | 'exclusive' | 'merge'> {
+  extends Pick<
+    QueueSettingsRow,
+    'qid' | 'name' | 'shard' | 'shards' | 'resharding' | 'kind' | 'exclusive' | 'merge' | 'limits'
+  > {
   readonly order: 'fifo' | 'lifo'
   /** As last seen by this process: how often a queue is buried from matters only to crashes, which look anew. */
   readonly maxCrashes: number
@@ -126,6 +129,19 @@ export class PostgresQueues {
     return of.map(({ shards }, i) => shards[shardOf(ids[i]!.id, shards.length)]!)
   }
 
+  /** The places of those items that were missed where they were looked for, because a reshard has moved their ids since. */
+  async movedSince(
+    before: readonly NumberedQueue[],
+    items: readonly { readonly queue: string; readonly id: string }[],
+    isMissed: (place: number) => boolean,
+  ): Promise<number[]> {
+    const missed = [...items.keys()].filter((i) => before[i]!.kind === 'ordered' && isMissed(i))
+    if (missed.length === 0) return []
+    await this.refresh(missed.map((i) => items[i]!.queue))
+    const now = await this.holding(missed.map((i) => items[i]!))
+    return missed.filter((i, n) => now[n]!.qid !== before[i]!.qid)
+  }
+
   /** Looks at queues anew: they were resharded, or merge otherwise. */
   async refresh(names: readonly string[]): Promise<void> {
     await this.#find(names)
@@ -144,9 +160,8 @@ export class PostgresQueues {
   }
 }
 
-function numbered({ qid, name, shard, shards, kind, exclusive, merge, ord, limits }: StoredRow): NumberedQueue {
-  const { maxCrashes } = boundsOf(limitsFrom(limits))
-  return { qid, name, shard, shards, kind, exclusive, merge, order: ord, maxCrashes }
+function numbered(row: StoredRow): NumberedQueue {
+  return { ...row, order: row.ord, maxCrashes: boundsOf(limitsFrom(row.limits)).maxCrashes }
 }
 
 function writtenQueue(settings: QueueSettings, limits: string, seen: string | null): object {

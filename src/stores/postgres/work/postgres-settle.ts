@@ -40,6 +40,9 @@ export class PostgresSettle {
         await this.#endEach(queue, items, left, answers)
       }),
     )
+    const moved = await this.#queues.movedSince(queues, items, (i) => answers[i] === 'gone')
+    const again = moved.length === 0 ? [] : await this.settle(moved.map((i) => items[i]!))
+    for (const [n, i] of moved.entries()) answers[i] = again[n]!
     return answers
   }
 
