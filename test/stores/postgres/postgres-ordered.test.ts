@@ -200,4 +200,23 @@ describe('ordered ids on a Postgres store', () => {
     expect((await claimed()).sort()).toEqual(['a: late', 'b: v1'])
     expect((await store.depth(['orders'])).depths[0]!.scheduled).toBe(1)
   })
+
+  it('of which only the latest payload is kept do not pile up what it has replaced while nobody claims', async () => {
+    const schema = 'ordered_latest'
+    const store = await storeIn(schema)
+    const client = await connected()
+    await store.open([{ ...orders, merge: 'latest' }])
+    for (let i = 0; i < 100; i++)
+      await store.enqueue([
+        {
+          ...{ callId: `${i}`, queue: 'orders' },
+          jobs: [{ id: 'a', payload: `v${i}`, task: 'sync', priority: 0, rememberMs: 0 }],
+        },
+      ])
+
+    const { rows } = await client.query(`SELECT count(*)::int AS n FROM ${schema}.payload`)
+    expect(rows[0].n).toBeLessThanOrEqual(32)
+    const { claims } = await store.claim([{ queue: 'orders', limit: 1 }], claimer('w'))
+    expect(claims[0]!.payloads!.map(({ payload }) => payload)).toEqual(['v99'])
+  })
 })

@@ -96,6 +96,11 @@ BEGIN
     past := (SELECT min(due) FROM unnest(dues) due WHERE due < t);
     IF past IS NOT NULL THEN UPDATE @.floor SET stamp = past WHERE qid = p_q AND stamp > past; END IF;
   END IF;
+  IF q.merge <> 'all' THEN
+    -- What others replace must not pile up for an id that nobody claims.
+    PERFORM @.merge_1(head, NULL, false) FROM (SELECT head FROM @.job WHERE id = ANY (array(SELECT DISTINCT p_ids[o] FROM generate_series(1, n) o
+      WHERE seqs[o] % 32 = 0)) AND qid + 0 = p_q AND fence = 0 ORDER BY id FOR NO KEY UPDATE SKIP LOCKED) h;
+  END IF;
   SELECT string_agg(CASE WHEN nth = 1 AND id = ANY (made) THEN 'a' ELSE 'm' END, '' ORDER BY o) INTO told
     FROM (SELECT id, o, row_number() OVER (PARTITION BY id ORDER BY o) AS nth FROM unnest(p_ids) WITH ORDINALITY u (id, o)) x;
   INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, told WHERE p_calls IS NOT NULL;

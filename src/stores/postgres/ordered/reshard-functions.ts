@@ -71,8 +71,11 @@ BEGIN
           INSERT INTO @.tally (qid, waiting, retries) VALUES (q.qid, 1, (o.attempt > 1)::int);
           UPDATE @.floor SET stamp = o.stamp WHERE qid = q.qid AND stamp > o.stamp;
         ELSE
-          IF h.fence > 0 AND NOT EXISTS (SELECT FROM @.payload WHERE head = h.head AND NOT seq = ANY (h.hand)) THEN
-            UPDATE @.job SET next_stamp = abs(o.stamp), next_created_ms = o.created_ms WHERE id = h.id AND qid = q.qid;
+          IF h.fence > 0 THEN
+            UPDATE @.job SET next_stamp = coalesce(next_stamp, first.due, abs(o.stamp)), next_created_ms = coalesce(next_created_ms, first.created_ms, o.created_ms)
+              FROM (SELECT min(due) FILTER (WHERE is_first) AS due, min(created_ms) FILTER (WHERE is_first) AS created_ms
+                FROM (SELECT due, created_ms, seq = min(seq) OVER () AS is_first FROM @.payload WHERE head = h.head AND NOT seq = ANY (h.hand)) y) first
+              WHERE id = h.id AND qid = q.qid;
           END IF;
           PERFORM @.join_payloads_1(o.head, h.head, h.hand, q.merge = 'latest');
           DELETE FROM @.job WHERE id = o.id AND qid = p_from;
