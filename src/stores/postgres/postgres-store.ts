@@ -35,6 +35,7 @@ import { depthsOf } from './work/postgres-depth.js'
 import { PostgresEnqueue } from './work/postgres-enqueue.js'
 import { extendItems } from './work/postgres-extend.js'
 import { PostgresRecovery } from './work/postgres-recovery.js'
+import { PostgresReshard } from './work/postgres-reshard.js'
 import { PostgresQueues } from './work/postgres-settings.js'
 import { PostgresSettle } from './work/postgres-settle.js'
 import { PostgresUpkeep } from './work/postgres-upkeep.js'
@@ -58,6 +59,8 @@ export class PostgresStore implements Store {
   readonly workers: WorkerRegistry
   readonly live: LiveMessages
   readonly history: History
+  /** For the facet of records. */
+  readonly reshards: PostgresReshard
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -81,6 +84,7 @@ export class PostgresStore implements Store {
     this.#connection = connection
     this.#listener = new PostgresListener(connection, address)
     this.#queues = queues
+    this.reshards = new PostgresReshard(connection, queues)
     this.transactions = new PostgresTransactions(connection.schema, queues)
     this.#enqueue = new PostgresEnqueue(connection, queues, reports)
     this.#claim = new PostgresClaim({ connection, queues, recovery, upkeep, mostClaimBytes: most })

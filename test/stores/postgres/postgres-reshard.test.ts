@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
-import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
-import { PostgresReshard } from '#src/stores/postgres/work/postgres-reshard.js'
-import { PostgresQueues } from '#src/stores/postgres/work/postgres-settings.js'
 
 let server: PostgresServer
 const closing: { close(): Promise<void> }[] = []
@@ -22,8 +19,7 @@ afterAll(async () => {
 async function resharded(schema: string) {
   const address = { ...postgresAddress(server.url), schema }
   const stores = [new PostgresStore({ address }), new PostgresStore({ address })]
-  const connection = new PostgresConnection(address, schema)
-  closing.push(...stores, connection)
+  closing.push(...stores)
   for (const store of stores) {
     await store.open([{ name: 'orders', kind: 'ordered', order: 'fifo', shards: 3 }])
     await store.open([{ name: 'other', kind: 'ordered', order: 'fifo' }])
@@ -31,7 +27,7 @@ async function resharded(schema: string) {
   return {
     store: stores[0]!,
     other: stores[1]!,
-    admin: new PostgresReshard(connection, new PostgresQueues(connection)),
+    admin: stores[0]!.reshards,
   }
 }
 
