@@ -13,6 +13,7 @@ import { shardClaimFunctions } from './ordered/shard-claim.js'
 import { registryFunctions } from './records/postgres-registry.js'
 import { scheduleFunctions } from './records/postgres-schedules.js'
 import type { SqlFunction } from './schema/sql-function.js'
+import { sqlEnqueue } from './user/sql-enqueue.js'
 import { endFunctions } from './work/end-functions.js'
 import { enqueueFunctions } from './work/enqueue-functions.js'
 import { depthFunctions } from './work/postgres-depth.js'
@@ -45,4 +46,5 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...graphFunctions,
   ...joinFunctions,
   ...registryFunctions,
+  sqlEnqueue,
 ]

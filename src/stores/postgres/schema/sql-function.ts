@@ -11,6 +11,8 @@ export interface SqlFunction {
   readonly takes: string
   readonly returns: string
   readonly body: string
+  /** With the rights of its owner, for users who may not touch the tables. */
+  readonly isForAll?: boolean
 }
 
 /** Where functions are called: on the store's own connection, or in a transaction of a user. */
@@ -32,9 +34,11 @@ export function sqlFunction(name: string, takes: string, returns: string, body: 
 }
 
 /** The statement that makes the function in this schema. */
-export function creationOf({ name, takes, returns, body }: SqlFunction, schema: string): string {
+export function creationOf({ name, takes, returns, body, isForAll }: SqlFunction, schema: string): string {
+  // Nobody may put something of his own into the way of names.
+  const rights = isForAll ? 'SECURITY DEFINER SET search_path = pg_catalog, pg_temp' : ''
   return inSchema(
-    `CREATE OR REPLACE FUNCTION @.${name}(${takes}) RETURNS ${returns} LANGUAGE plpgsql ${planned} AS $fn$\n${body}\n$fn$;`,
+    `CREATE OR REPLACE FUNCTION @.${name}(${takes}) RETURNS ${returns} LANGUAGE plpgsql ${rights} ${planned} AS $fn$\n${body}\n$fn$;`,
     schema,
   )
 }

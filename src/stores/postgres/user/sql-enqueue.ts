@@ -1,0 +1,70 @@
+/** Enqueueing by SQL: from triggers, and from programs in other languages. */
+
+import type { SqlFunction } from '../schema/sql-function.js'
+import { newJobs } from '../work/enqueue-functions.js'
+
+/** The columns of the new job; those that are not here have their default. */
+const given: Readonly<Record<string, string>> = {
+  p_ids: 'ARRAY[job_id]',
+  p_tasks: 'ARRAY[task]',
+  p_payloads: 'ARRAY[input::text]',
+  p_metas: `ARRAY[(options -> 'meta')::text]`,
+  p_ranks: `ARRAY[-(options ->> 'priority')::int]`,
+  p_delays: `ARRAY[delay_us]`,
+  p_runs: `ARRAY[(extract(epoch FROM (options ->> 'runAt')::timestamptz) * 1000000)::bigint]`,
+  p_expires: 'ARRAY[expires_us / 1000]',
+  p_remember: `ARRAY[CASE WHEN options ? 'id' THEN 300000 END]`,
+  p_weights: `ARRAY[octet_length(input::text) + coalesce(octet_length((options -> 'meta')::text), 0)]`,
+}
+
+const columns = [...newJobs.matchAll(/p_\w+/g)].map(([name]) => `${name} => ${given[name] ?? 'NULL'}`)
+
+/** `'5m'` is five minutes for Postgres too; a number is one of ms. */
+const inUs = (
+  name: string,
+) => `CASE jsonb_typeof(options -> '${name}') WHEN 'number' THEN ((options ->> '${name}')::numeric * 1000)::bigint
+    ELSE (extract(epoch FROM (options ->> '${name}')::interval) * 1000000)::bigint END`
+
+/**
+ * `enqueue(queue, task, input, options)` returns the id of the job. Input is `json`, because `jsonb` would change its text. Options: `id`,
+ * `delay`, `runAt`, `expiresIn`, `priority`, `meta`, `wake`. Part of what users call: its name has no number. What it refuses
+ * ends the transaction, because a trigger that ignored an answer would lose the job.
+ */
+export const sqlEnqueue: SqlFunction = {
+  name: 'enqueue',
+  takes: `queue text, task text, input json, options jsonb DEFAULT '{}'`,
+  returns: 'text',
+  isForAll: true,
+  body: `#variable_conflict use_variable
+DECLARE q @.queue; job_id text; answer json; unknown text; delay_us bigint; expires_us bigint;
+BEGIN
+  SELECT * INTO q FROM @.queue WHERE name = enqueue.queue COLLATE "C" AND kind = 'plain' LIMIT 1;
+  IF q.qid IS NULL THEN
+    RAISE EXCEPTION 'millrace: there is no plain queue ''%''', enqueue.queue
+      USING ERRCODE = 'undefined_object', HINT = 'A mill that declares it makes it when it opens the store. Ordered queues take no jobs by SQL.';
+  END IF;
+  IF enqueue.task IS NULL OR enqueue.task = '' THEN
+    RAISE EXCEPTION 'millrace: the task must be the name of a task' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  SELECT string_agg(k, ', ') INTO unknown FROM jsonb_object_keys(enqueue.options) k
+    WHERE k NOT IN ('id', 'delay', 'runAt', 'expiresIn', 'priority', 'meta', 'wake');
+  IF unknown IS NOT NULL THEN
+    RAISE EXCEPTION 'millrace: unknown option %', unknown
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'There are id, delay, runAt, expiresIn, priority, meta and wake.';
+  END IF;
+  job_id := coalesce(options ->> 'id', gen_random_uuid()::text);
+  IF octet_length(job_id) NOT BETWEEN 1 AND 256 OR octet_length(coalesce(input, 'null')::text) > 1048576 THEN
+    RAISE EXCEPTION 'millrace: an id has 1 to 256 bytes, and an input at most 1 MiB' USING ERRCODE = 'invalid_parameter_value';
+  END IF;
+  input := coalesce(input, 'null');
+  delay_us := ${inUs('delay')};
+  expires_us := ${inUs('expiresIn')};
+  answer := @.enqueue_in_1(p_q => q.qid, ${columns.join(', ')},
+    p_new => NOT options ? 'id', p_wakes => coalesce((options ->> 'wake')::boolean, true));
+  IF answer ->> 'done' <> 'ok' THEN
+    RAISE EXCEPTION 'millrace: queue ''%'' is %', enqueue.queue, answer ->> 'done'
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Nothing was enqueued. Try again when its workers have caught up.';
+  END IF;
+  RETURN job_id;
+END`,
+}

@@ -1,0 +1,75 @@
+/** The function `enqueue` in SQL: for triggers, and for programs in other languages. */
+
+import { defineTask, millrace } from 'millrace'
+import pg from 'pg'
+import { expect, it, onTestFinished } from 'vitest'
+import { nextEvent } from '../../next-event.js'
+import { postgresStoreAddress, workerPostgres } from '../../worker-postgres.js'
+
+async function scene() {
+  const store = await postgresStoreAddress()
+  const schema = store.split('schema=')[1]!
+  const seen: unknown[] = []
+  const bill = defineTask({
+    name: 'bill',
+    queue: 'bills',
+    run: async (input: unknown, { job }) => void seen.push({ input, id: job.id, meta: job.meta }),
+  })
+  const mill = millrace({ store, tasks: [bill], queues: { bills: { maxPending: 3 } } })
+  onTestFinished(() => mill.close())
+  await mill.ready()
+  const sql = new pg.Client((await workerPostgres()).url)
+  await sql.connect()
+  onTestFinished(() => sql.end())
+  const enqueue = async (...values: unknown[]) => {
+    const places = values.map((_, i) => `$${i + 1}`)
+    return (await sql.query(`SELECT ${schema}.enqueue(${places.join(', ')}) AS id`, values)).rows[0].id
+  }
+  return { mill, sql, schema, seen, enqueue }
+}
+
+it('a trigger enqueues with the row, and not if that is rolled back; a stranger needs only USAGE', async () => {
+  const { mill, sql, schema, seen } = await scene()
+  const [table, role] = [`sale_${schema}`, `seller_${schema}`]
+  await sql.query(`
+    CREATE TABLE ${table} (item text);
+    CREATE FUNCTION ${table}_billed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      PERFORM ${schema}.enqueue('bills', 'bill', json_build_object('item', NEW.item));
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER billed AFTER INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION ${table}_billed();
+    CREATE ROLE ${role}; GRANT USAGE ON SCHEMA ${schema} TO ${role}; GRANT INSERT ON ${table} TO ${role}; SET ROLE ${role}`)
+  await sql.query(`BEGIN; INSERT INTO ${table} VALUES ('a pot'); ROLLBACK`)
+  const completed = nextEvent(mill, 'job.completed')
+  await mill.worker().start()
+  await sql.query(`INSERT INTO ${table} VALUES ('a "cup"')`)
+  await completed
+
+  expect(seen).toMatchObject([{ input: { item: 'a "cup"' } }])
+  await expect(sql.query(`SELECT * FROM ${schema}.job`)).rejects.toMatchObject({ code: '42501' })
+})
+
+it('takes an id, a delay, a priority, meta, and keeps the text of the input', async () => {
+  const { mill, sql, schema, enqueue } = await scene()
+  const options = { id: 'own', delay: '5m', expiresIn: 3_600_000, priority: 7, meta: { by: 'sql' } }
+  expect(await enqueue('bills', 'bill', '{"b": 1,  "a": 2}', options)).toBe('own')
+  expect(await enqueue('bills', 'bill', '{}', { id: 'own' })).toBe('own')
+
+  const { rows } = await sql.query(
+    `SELECT payload, meta, rank, stamp > extract(epoch FROM now()) * 1e6 + 290e6 AS later, expires_ms - created_ms AS lasts FROM ${schema}.job`,
+  )
+  expect(rows).toMatchObject([
+    { payload: '{"b": 1,  "a": 2}', meta: '{"by": "sql"}', rank: -7, later: true, lasts: '3600000' },
+  ])
+  expect((await mill.depths(['bills']))[0]).toMatchObject({ scheduled: 1, ready: 0 })
+})
+
+it('what it refuses ends the statement and says what to do', async () => {
+  const { enqueue } = await scene()
+  await expect(enqueue('bils', 'bill', '{}')).rejects.toThrow("there is no plain queue 'bils'")
+  await expect(enqueue('bills', 'bill', '{}', { dely: '5m' })).rejects.toThrow('unknown option dely')
+  await expect(enqueue('bills', '', '{}')).rejects.toThrow('must be the name of a task')
+  await expect(enqueue('bills', 'bill', '{}', { id: 'x'.repeat(257) })).rejects.toThrow('1 to 256 bytes')
+  for (let n = 0; n < 3; n += 1) await enqueue('bills', 'bill', '{}')
+  await expect(enqueue('bills', 'bill', '{}')).rejects.toThrow("queue 'bills' is full")
+})
