@@ -54,7 +54,7 @@ export type {
   OrderedJob,
   StepCall,
 } from './core/task/contexts.js'
-export type { EnqueueInOptions, SqliteConnection } from './core/task/enqueue-in.js'
+export type { EnqueueInOptions, SqliteDatabase } from './core/task/enqueue-in.js'
 export type {
   AfterOf,
   EnqueueOptions,

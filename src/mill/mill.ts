@@ -26,7 +26,7 @@ import { type Clock, type Random, systemClock, systemRandom } from '../core/plat
 import type { Queue } from '../core/queue/queue.js'
 import type { Surroundings } from '../core/surroundings.js'
 import type { AnyTask } from '../core/task/any-task.js'
-import type { EnqueueInOptions, SqliteConnection } from '../core/task/enqueue-in.js'
+import type { EnqueueInOptions, SqliteDatabase } from '../core/task/enqueue-in.js'
 import type { EnqueueArguments, EnqueueOptionsOf, HandlesOf, JobsOf } from '../core/task/enqueue-options.js'
 import type { Flow, FlowHandles } from '../core/task/flow.js'
 import type { ManyArguments } from '../core/task/middleware.js'
@@ -114,6 +114,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       enqueueItem: (item) => client.enqueueItem(item),
       enqueueItems: (items) => client.enqueueItems(items),
       flow: (build, call) => client.flow(build, call),
+      enqueueIn: (tx, item) => this.#transactionEnqueue.enqueue(tx, item),
+      completeIn: (tx, claim) => this.#transactionEnqueue.complete(tx, claim),
       joined: async (join, sets) => joinedMembers(joinsOf(await connection.opened()), packing, join, sets),
     }
     this.#transactionEnqueue = new TransactionEnqueue(this.#clientParts, () => connection.ready, rulesOf)
@@ -243,7 +245,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * is asynchronous; and `UnsupportedByStoreError` for another store.
    */
   enqueueIn<T extends AnyTask>(
-    connection: SqliteConnection,
+    connection: SqliteDatabase,
     task: T,
     ...args: EnqueueArguments<T, QueueName, EnqueueInOptions>
   ): HandleOf<T>

@@ -184,6 +184,12 @@ class ChildRecords implements ChildClient {
     return flow.handles(returned, new Map(items.map(({ graph }, i) => [graph.id, handles[i]!])))
   }
 
+  enqueueIn(_tx: object, item: EnqueueItem): Promise<JobHandle> {
+    return this.enqueueItem(item)
+  }
+
+  async completeIn(): Promise<void> {}
+
   /** A test gives it with its context. */
   async joined(): Promise<never> {
     throw new InvalidArgumentError('a test context is given the members of its joins: { joined: { … } }.')

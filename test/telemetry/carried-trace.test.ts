@@ -1,7 +1,7 @@
 /** The trace that a job carries: from wherever it is enqueued, whatever has been stored with it. */
 
 import { createTraceState, trace } from '@opentelemetry/api'
-import { defineTask, type SqliteConnection } from 'millrace'
+import { defineTask, type SqliteDatabase } from 'millrace'
 import { tracing } from 'millrace/telemetry'
 import { testMill as millOfTests } from 'millrace/testing'
 import { webHandler } from 'millrace/web'
@@ -92,7 +92,7 @@ describe('a job that is enqueued in a transaction', () => {
     const of = await SpanScene.on('sqlite', { tasks: [mail] })
     await of.mill.ready()
     const db = (await loadDriver())(of.mill.store.text.replace(/^sqlite:/, ''))
-    const job = of.mill.enqueueIn(db as unknown as SqliteConnection, mail, undefined)
+    const job = of.mill.enqueueIn(db as unknown as SqliteDatabase, mail, undefined)
     db.close()
     const send = await of.span('send default')
 

@@ -7,6 +7,7 @@ import {
   EnqueueManyError,
   InvalidArgumentError,
   InvalidJobError,
+  LeaseLostError,
   QueueDrainingError,
   QueueFullError,
   UnsupportedByStoreError,
@@ -29,6 +30,7 @@ import {
 import type { HandleOf } from '../../core/task/task-definition.js'
 import { listOfOne } from '../../core/values/list-of-one.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../stores/contract/new-job.js'
+import type { ClaimKey } from '../../stores/contract/settle.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { Transactions, UserConnection } from '../../stores/contract/transactions.js'
 import type { GraphParts } from './graph-enqueue.js'
@@ -351,6 +353,18 @@ export class TransactionEnqueue {
     }
     if (transactions.answersLater !== true) return this.#through(item, (one) => stored(draftJobNow(one, rules)))
     return this.#throughLater(item, async (one) => stored(await draftJob(one, rules)))
+  }
+
+  /** Completes a claim in the transaction. Throws `LeaseLostError` if it is lost. */
+  async complete(connection: UserConnection, claim: ClaimKey): Promise<void> {
+    const { transactions, traits } = this.#store()!
+    if (transactions?.complete === undefined)
+      throw new UnsupportedByStoreError(
+        traits.name,
+        'ending a job in a transaction of yours',
+        'Write ctx.job.fence with your rows, and refuse a smaller one; or use a postgres: store in the database of your tables.',
+      )
+    if (!(await transactions.complete(connection, claim))) throw new LeaseLostError(claim.queue, claim.id)
   }
 
   async #throughLater(item: EnqueueItem, enqueue: (item: EnqueueItem) => Promise<JobHandle>): Promise<JobHandle> {

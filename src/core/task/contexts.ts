@@ -4,6 +4,7 @@ import type { JobMeta, RunningJob } from '../job/job.js'
 import type { FieldWriter } from '../job/job-fields.js'
 import type { JobOrigin } from '../job/job-origin.js'
 import type { Duration } from '../values/duration.js'
+import type { EnqueueInOptions, SqliteDatabase } from './enqueue-in.js'
 import type {
   BatchChildOptions,
   ChildOptions,
@@ -46,6 +47,30 @@ export interface JobContext {
   enqueueMany<const Tasks extends readonly DefinedTask[]>(
     jobs: JobsOf<Tasks, string, ChildOptions>,
   ): Promise<HandlesOf<Tasks>>
+  /** Enqueues a job as a child of this one in your own transaction, like `mill.enqueueIn()`. */
+  enqueueIn<T extends DefinedTask>(
+    connection: SqliteDatabase,
+    task: T,
+    ...args: EnqueueArguments<T, string, ChildOptions & EnqueueInOptions>
+  ): HandleOf<T>
+  enqueueIn<T extends DefinedTask>(
+    tx: object,
+    task: T,
+    ...args: EnqueueArguments<T, string, ChildOptions & EnqueueInOptions>
+  ): Promise<HandleOf<T>>
+  /**
+   * Ends this job in your own transaction, on the database of a Postgres store: what the transaction writes and the end of
+   * the job are committed together, or not at all. Make it the last statement before the commit, and commit before the
+   * handler returns; the handler's result is not kept. If the lease is lost it rejects with `LeaseLostError`: let that roll
+   * the transaction back. `tx` as for `mill.enqueueIn()`. Rejects with `UnsupportedByStoreError` on other stores.
+   *
+   * @example
+   * await db.transaction(async (tx) => {
+   *   await tx.insert(payments).values(payment)
+   *   await ctx.completeIn(tx)
+   * })
+   */
+  completeIn(tx: object): Promise<void>
   /**
    * Enqueues a graph of jobs as children of this one, like `mill.flow()`. A later attempt that builds the same graph
    * enqueues nothing; with a `key`, none that has the key does.

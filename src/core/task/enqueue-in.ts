@@ -1,7 +1,7 @@
 /** Enqueueing in a user's transaction: what is taken for one, and the options of the call. */
 
 /** A connection to the file of a SQLite store: of `node:sqlite`, or of a package with the same two methods. */
-export interface SqliteConnection {
+export interface SqliteDatabase {
   prepare(text: string): unknown
   exec(text: string): unknown
 }

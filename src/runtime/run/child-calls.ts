@@ -15,6 +15,7 @@ import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { Payload } from '../../core/values/codec.js'
 import { digestId, idMistake, orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
+import type { UserConnection } from '../../stores/contract/transactions.js'
 
 /** What handlers ask of the store: jobs to be enqueued, and the members of joins. */
 export interface ChildClient {
@@ -23,6 +24,10 @@ export interface ChildClient {
   enqueueItem(item: EnqueueItem): Promise<JobHandle>
   enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]>
   flow<Returned>(build: (flow: Flow) => Returned, call: FlowCall): Promise<FlowHandles<Returned>>
+  /** In a transaction of the handler. Throws the errors of `mill.enqueueIn()`. */
+  enqueueIn(tx: UserConnection, item: EnqueueItem): JobHandle | Promise<JobHandle>
+  /** Ends the job of the claim in a transaction of the handler. Throws `LeaseLostError`. */
+  completeIn(tx: UserConnection, claim: Claim): Promise<void>
   /** What became of the members of a join. Throws the errors of `joinedMembers`. */
   joined(join: Claim, sets: ReadonlyMap<string, MemberSet>): Promise<Joined<JoinSets>>
 }

@@ -189,6 +189,8 @@ export class JobExecution extends Execution implements JobContext, Noting {
   kept: Noting['kept']
   /** Of a join, once it is loaded. Declared only: other jobs have no such field. */
   declare joined?: Joined<JoinSets>
+  /** Of a run whose handler has ended the job in a transaction, if that commits. Declared only, too. */
+  declare endsInside?: boolean
   /** Of a run whose handler sleeps or waits: how it is to end. Declared only, too. */
   declare suspension?: Suspension
   #steps: JobSteps | undefined
@@ -200,7 +202,16 @@ export class JobExecution extends Execution implements JobContext, Noting {
   #job: RunningJob | undefined
 
   static {
-    const sends = ['enqueue', 'enqueueMany', 'flow', 'progress', 'log', 'checkpoint'] as const
+    const sends = [
+      'enqueue',
+      'enqueueMany',
+      'enqueueIn',
+      'completeIn',
+      'flow',
+      'progress',
+      'log',
+      'checkpoint',
+    ] as const
     bindMethods(JobExecution.prototype, [...sends, 'step', 'sleep', 'waitFor'])
   }
 
@@ -267,6 +278,18 @@ export class JobExecution extends Execution implements JobContext, Noting {
     this.#notes.done(this, call)
     for (const job of jobs) refuseWait(this, this.claim, job)
     return jobs as never
+  }
+
+  /** A child that is rolled back was never enqueued: no call is noted as made. */
+  enqueueIn(tx: object, task: DefinedTask, input?: unknown, options?: object): never {
+    this.refuseOver('ctx.enqueueIn()')
+    return this.#client!.enqueueIn(tx, this.#calls.item(task, input, options)) as never
+  }
+
+  async completeIn(tx: object): Promise<void> {
+    this.refuseOver('ctx.completeIn()')
+    await this.#client!.completeIn(tx, this.claim)
+    this.endsInside = true
   }
 
   async flow<Returned>(build: (flow: Flow) => Returned, { key }: ChildOptions = {}): Promise<FlowHandles<Returned>> {

@@ -2,7 +2,7 @@
  * The executor: runs an execution through its task's handler and gives the verdicts on its claims. It knows no store.
  */
 
-import { hasCode } from '../../core/errors.js'
+import { hasCode, InvalidArgumentError } from '../../core/errors.js'
 import type { WorkerSurroundings } from '../../core/surroundings.js'
 import type { MemberSet } from '../../core/task/join-sets.js'
 import { type Middleware, type TaskRun, throughLayers } from '../../core/task/middleware.js'
@@ -92,10 +92,12 @@ export class Executor {
       const isChecked = task.input !== undefined || task.shouldRun !== undefined || task.joins !== undefined
       const refusal = isChecked ? await this.#refusal(execution) : undefined
       verdict = refusal ?? verdictOnReturn(await this.#call(execution))
+      if (execution.endsInside && refusal === undefined) verdict = this.#failed(execution, execution, notCommitted())
     } catch (error) {
       thrown = error
       verdict = this.#verdictOnAbort(execution, execution, execution.abortReason ?? error, error)
     }
+    if (execution.endsInside) verdict = { ...verdict, endsInside: true }
     // Whatever a middleware returned or threw.
     if (execution.isLate) verdict = tooLate
     else if (execution.suspension !== undefined && execution.abortReason === undefined)
@@ -273,6 +275,13 @@ export class Executor {
     const attempt = job instanceof BatchedJob && job.done > 0 ? 1 : job.claim.attempt
     return verdictOnFailure(task, error, attempt, this.#surroundings.random, this.#hookFailed)
   }
+}
+
+/** It is stored only if the job is still there when its run has ended. */
+function notCommitted(): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'ctx.completeIn(): the handler returned, and the transaction was not committed, so the job has not ended. Commit before the handler returns, and let it throw after a rollback.',
+  )
 }
 
 /** An id whose payloads are all done is completed, however the run ends. */

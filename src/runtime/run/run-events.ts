@@ -15,6 +15,11 @@ export function emitStarted(events: Events, claim: Claim, worker: string): void 
 
 export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
   const { queue, id, task, attempt } = claim
+  // The transaction in which its handler ended it has committed.
+  if (verdict.endsInside && answer === 'gone') {
+    emitSettled(events, claim, { kind: 'complete', result: undefined }, 'ok', runMs)
+    return
+  }
   if (answer === 'ok') countSettled(events, queue, verdict, runMs)
   if (answer === 'ok' && verdict.kind === 'complete') {
     // Most jobs end here: build no event that nobody hears.

@@ -10,9 +10,10 @@ import type { SignalWait } from '../../stores/rules/claim-end.js'
 
 /**
  * `done`: how many payloads of an ordered id, from the oldest, are completed, even if the others fail. `holdMs`:
- * for how long the group of its job, or its queue, is held from then on.
+ * for how long the group of its job, or its queue, is held from then on. `endsInside`: its handler has completed the job in
+ * a transaction; the verdict is for the case that this was not committed.
  */
-export type Verdict = { readonly done?: number; readonly holdMs?: number } & (
+export type Verdict = { readonly done?: number; readonly holdMs?: number; readonly endsInside?: boolean } & (
   | { readonly kind: 'complete'; readonly result: unknown }
   | { readonly kind: 'retry'; readonly delayMs: number; readonly last: false; readonly error: unknown }
   | {

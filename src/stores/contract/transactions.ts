@@ -1,6 +1,7 @@
 /** The facet `transactions`: jobs enqueued inside the user's own transaction, on the user's own connection. */
 
 import type { EnqueueCall, Enqueued } from './new-job.js'
+import type { ClaimKey } from './settle.js'
 
 /** A connection that the user has opened, or a transaction on it. The store knows which objects it accepts. */
 export type UserConnection = object
@@ -25,4 +26,11 @@ export interface Transactions {
    * if the database has ended the transaction. Otherwise the transaction is then as it was before the call.
    */
   enqueue(connection: UserConnection, call: UserEnqueueCall): Enqueued[] | Promise<Enqueued[]>
+
+  /**
+   * Completes a claim: the job ends with the commit of the connection's transaction, and of its result nothing is kept. The
+   * claim may be settled as usual as long as that has not happened; afterwards the answer is `'gone'`. Returns false, and
+   * changes nothing, if the claim is lost. Throws as `enqueue` does.
+   */
+  complete?(connection: UserConnection, claim: ClaimKey): Promise<boolean>
 }

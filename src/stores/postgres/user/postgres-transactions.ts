@@ -2,9 +2,11 @@
 
 import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { Enqueued } from '../../contract/new-job.js'
+import type { ClaimKey } from '../../contract/settle.js'
 import type { Transactions, UserConnection, UserEnqueueCall } from '../../contract/transactions.js'
 import { PostgresEnqueue } from '../work/postgres-enqueue.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
+import { completeJobs } from '../work/step-function.js'
 import { callsIn } from './user-calls.js'
 
 export class PostgresTransactions implements Transactions {
@@ -26,6 +28,21 @@ export class PostgresTransactions implements Transactions {
         `enqueueIn() of a job of a group, or of one that waits for others (queue '${queue}')`,
         'Leave the group out, or enqueue in the transaction a plain job whose handler enqueues this one.',
       )
+    const [shard] = await this.#queues.named([queue])
+    if (shard!.kind === 'ordered')
+      throw new UnsupportedByStoreError(
+        'postgres',
+        `enqueueIn() of an ordered job (queue '${queue}')`,
+        'Enqueue in the transaction a plain job whose handler enqueues this one.',
+      )
     return new PostgresEnqueue(callsIn(connection, this.#schema), this.#queues).enqueueIn(call, wakes)
+  }
+
+  /** The row of its claim is locked until the transaction ends, so this is to be the last statement before the commit. */
+  async complete(connection: UserConnection, { queue, id, fence }: ClaimKey): Promise<boolean> {
+    const [plain] = await this.#queues.named([queue])
+    const answer = await callsIn(connection, this.#schema).call(completeJobs, [plain!.qid, fence, [id], null, null])
+    const [missing] = (answer ?? [[]]) as [string[]]
+    return missing.length === 0
   }
 }

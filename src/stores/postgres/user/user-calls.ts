@@ -4,7 +4,7 @@ import { InvalidArgumentError, StoreRefusedError } from '../../../core/errors.js
 import { messageOf } from '../../../core/messages/describe.js'
 import type { UserConnection } from '../../contract/transactions.js'
 import { type FunctionCaller, quoted } from '../schema/sql-function.js'
-import { executorOf } from './executor.js'
+import { executorOf } from './user-executor.js'
 
 /**
  * Every value travels as text and is cast in the statement: what clients make of numbers, lists and JSON differs. Throws

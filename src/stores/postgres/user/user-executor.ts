@@ -8,7 +8,10 @@ import { describe } from '../../../core/messages/describe.js'
 import type { UserConnection } from '../../contract/transactions.js'
 
 /** `text` has its parameters as `$1`, `$2`, …; all are text or null. Resolves with the rows, as objects. */
-export type Executor = (text: string, values: readonly (string | null)[]) => Promise<readonly Record<string, unknown>[]>
+export type UserExecutor = (
+  text: string,
+  values: readonly (string | null)[],
+) => Promise<readonly Record<string, unknown>[]>
 
 type Method = (...args: unknown[]) => unknown
 type Methods = Readonly<Record<string, Method | undefined>>
@@ -41,7 +44,7 @@ const clients: readonly (readonly [method: string, send: (tx: Methods) => Method
 ]
 
 /** Throws `InvalidArgumentError` for anything that is no transaction of a known client, and no function. */
-export function executorOf(tx: UserConnection): Executor {
+export function executorOf(tx: UserConnection): UserExecutor {
   const methods = (tx ?? {}) as Methods
   const known = clients.find(([method]) => typeof methods[method] === 'function')
   const send = known?.[1](methods) ?? (typeof tx === 'function' ? (tx as Method) : undefined)
