@@ -118,6 +118,7 @@ export const sidebar: SidebarEntry[] = [
       { text: 'The life of a job', link: '/job-lifecycle' },
       { text: 'Crashes', link: '/crashes' },
       { text: 'The SQLite store', link: '/stores/sqlite' },
+      { text: 'The Postgres store', link: '/stores/postgres' },
       { text: 'The Redis store', link: '/stores/redis' },
       { text: 'The SQS store', link: '/stores/sqs' },
       { text: 'Architecture', link: '/architecture' },

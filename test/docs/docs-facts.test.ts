@@ -250,7 +250,7 @@ describe('other tables of the documentation', () => {
     const house = readFileSync(join(root, 'scripts/check-house.mjs'), 'utf8')
     const floors = [...house.matchAll(/^ {2}'?([\w/-]+)'?: (\d),$/gm)].map(([, room, floor]) => `${floor} ${room}`)
     const [, storeFloor] = /^const storeFloor = (\d)$/m.exec(house)!
-    const stores = ['memory', 'sqlite', 'redis', 'sqs'].map((store) => `${storeFloor} stores/${store}`)
+    const stores = ['memory', 'sqlite', 'postgres', 'redis', 'sqs'].map((store) => `${storeFloor} stores/${store}`)
 
     expect(told.sort()).toEqual([...floors, ...stores].sort())
   })
