@@ -28,13 +28,6 @@ export class PostgresTransactions implements Transactions {
         `enqueueIn() of a job of a group, or of one that waits for others (queue '${queue}')`,
         'Leave the group out, or enqueue in the transaction a plain job whose handler enqueues this one.',
       )
-    const [shard] = await this.#queues.named([queue])
-    if (shard!.kind === 'ordered')
-      throw new UnsupportedByStoreError(
-        'postgres',
-        `enqueueIn() of an ordered job (queue '${queue}')`,
-        'Enqueue in the transaction a plain job whose handler enqueues this one.',
-      )
     return new PostgresEnqueue(callsIn(connection, this.#schema), this.#queues).enqueueIn(call, wakes)
   }
 
