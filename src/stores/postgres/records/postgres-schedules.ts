@@ -1,5 +1,6 @@
 /** The schedules of a Postgres store. A tick is one function: it enqueues and steps, both or neither. */
 
+import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { Schedules, ScheduleTick, TickAnswer } from '../../contract/schedules.js'
 import { storedOrNull } from '../../rows/stored-text.js'
 import {
@@ -65,7 +66,13 @@ interface ScheduleParts {
 export function postgresSchedules({ connection, runner, queues, enqueue, wait }: ScheduleParts): Schedules {
   return {
     async put(change, expects) {
-      await queues.named([change.definition.queue])
+      const [queue] = await queues.named([change.definition.queue])
+      if (queue!.kind === 'ordered')
+        throw new UnsupportedByStoreError(
+          'postgres',
+          `schedules of ordered queues (queue '${queue!.name}')`,
+          'Use the SQLite or the Redis store.',
+        )
       const answer = await runner.run('schedules', (now) => putSchedule(change, expects, now))
       if (answer === 'written') connection.call(tellAll, [topics.schedules]).catch(() => {})
       return answer !== 'lost'

@@ -26,7 +26,7 @@ const locks = { schedules: 10, workers: 11, live: 12, history: 13 } as const
 type LockedTables = keyof typeof locks
 
 /** One transaction, as the calls within it see it. */
-export interface PostgresTransaction {
+interface PostgresTransaction {
   /** The store's clock, in ms, when the transaction had what it waited for. */
   readonly now: number
   run<Answer>(steps: SqlSteps<Answer>): Promise<Answer>
