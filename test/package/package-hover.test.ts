@@ -181,6 +181,7 @@ declare const ctx: JobContext
 declare const answer: Response
 declare const error: unknown
 declare const url: string
+declare function freshToken(): Promise<string>
 `
 
 interface Example {

@@ -4,7 +4,6 @@
  */
 
 import pg from 'pg'
-import { hasCode } from '../../core/errors.js'
 import type { JobState } from '../../core/job/job.js'
 import { postgresAddress } from '../../stores/postgres/client/postgres-address.js'
 import { postgresFunctions } from '../../stores/postgres/postgres-functions.js'
@@ -89,8 +88,6 @@ export function postgresHarness(url: string): HarnessMaker {
           ...(mostClaimBytes === undefined ? {} : { mostClaimBytes }),
         })
         handles.push(store)
-        const { put } = store.schedules
-        Object.assign(store.schedules, { put: (...change: Parameters<typeof put>) => put(...change).catch(unseen) })
         return store
       },
       async advance(ms) {
@@ -119,11 +116,6 @@ export function postgresHarness(url: string): HarnessMaker {
       },
     }
   }
-}
-
-/** What the store says that it cannot do is no failure of it. */
-function unseen(error: unknown): never {
-  throw hasCode(error, 'unsupported-by-store') ? new UnseenError((error as Error).message) : error
 }
 
 interface UsedSchema {

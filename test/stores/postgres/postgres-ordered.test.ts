@@ -201,7 +201,7 @@ describe('ordered ids on a Postgres store', () => {
     expect((await store.depth(['orders'])).depths[0]!.scheduled).toBe(1)
   })
 
-  it('of which only the latest payload is kept do not pile up what it has replaced while nobody claims', async () => {
+  it('do not pile up payloads that the latest has replaced while nobody claims', async () => {
     const schema = 'ordered_latest'
     const store = await storeIn(schema)
     const client = await connected()

@@ -27,10 +27,10 @@ const closeMs = 500
 /** Hears notifications: the channel, and what was said. Without a channel: some may have been lost. */
 export type NotificationEar = (channel?: string, payload?: string) => void
 
-export type PgRow = Record<string, unknown>
+type PostgresRow = Record<string, unknown>
 
 interface StatementAnswer {
-  readonly rows: PgRow[]
+  readonly rows: PostgresRow[]
   /** The rows that were found or changed; null for a statement that does neither. */
   readonly rowCount: number | null
 }
@@ -115,7 +115,10 @@ export class PostgresConnection {
    * connection. It begins anew if the server gives it up, and is in doubt only once its commit was sent. Throws as `call`
    * does, and whatever `body` throws, which then has changed nothing.
    */
-  transaction<Answer>(begin: string, body: (ask: AskInTransaction, begun: PgRow) => Promise<Answer>): Promise<Answer> {
+  transaction<Answer>(
+    begin: string,
+    body: (ask: AskInTransaction, begun: PostgresRow) => Promise<Answer>,
+  ): Promise<Answer> {
     return this.#patiently(async (live, leaves) => {
       const ask: AskInTransaction = (text, values) => this.#send(live, { text, types }, values)
       try {

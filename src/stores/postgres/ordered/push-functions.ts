@@ -2,6 +2,10 @@
 
 import { sqlFunction } from '../schema/sql-function.js'
 
+/** The columns of new payloads, an element for each; an array that is null stands for a default in each of them. */
+export const newPayloads = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_delays bigint[],
+  p_runs bigint[], p_weights int[], p_scores float8[], p_digests uuid[]`
+
 /**
  * Gives `p_n` default scores, in µs: from the clock on, and beyond all that were given. Returns the first.
  *
@@ -34,8 +38,7 @@ END`,
  */
 export const pushPayloads = sqlFunction(
   'push_1',
-  `p_q int, p_merge text, p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_delays bigint[],
-   p_runs bigint[], p_weights int[], p_scores float8[], p_digests uuid[], p_calls text[], p_counts int[]`,
+  `p_q int, p_merge text, ${newPayloads}, p_calls text[], p_counts int[]`,
   'json',
   `DECLARE
   t bigint; q @.queue; n int := cardinality(p_ids); way int; growth bigint; wanted text[]; seqs bigint[]; dues bigint[]; made text[];

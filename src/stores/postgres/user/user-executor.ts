@@ -8,10 +8,7 @@ import { describe } from '../../../core/messages/describe.js'
 import type { UserConnection } from '../../contract/transactions.js'
 
 /** `text` has its parameters as `$1`, `$2`, …; all are text or null. Resolves with the rows, as objects. */
-export type UserExecutor = (
-  text: string,
-  values: readonly (string | null)[],
-) => Promise<readonly Record<string, unknown>[]>
+type UserExecutor = (text: string, values: readonly (string | null)[]) => Promise<readonly Record<string, unknown>[]>
 
 type Method = (...args: unknown[]) => unknown
 type Methods = Readonly<Record<string, Method | undefined>>

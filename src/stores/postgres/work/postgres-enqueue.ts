@@ -2,6 +2,7 @@
 
 import { randomUUID } from 'node:crypto'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import type { TickAnswer } from '../../contract/schedules.js'
 import { noteBits, takenBy } from '../../rows/job-row.js'
 import { placesText } from '../../rows/join-row.js'
 import { payloadDigest } from '../../rows/payload-row.js'
@@ -19,7 +20,7 @@ import type { EndReports } from './job-end.js'
 import { placesBy } from './places-by.js'
 import { adopted } from './postgres-reshard.js'
 import { ringInside, ringQueue } from './postgres-ring.js'
-import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
+import type { NumberedQueue, PostgresQueues, QueueShards } from './postgres-settings.js'
 import { payloadText } from './stored-payload.js'
 
 /** The answer of `enqueue_1`. */
@@ -30,6 +31,12 @@ export interface EnqueueAnswer {
   readonly again: string[]
   readonly lead: string | null
   readonly wake: number | null
+}
+
+/** The answer of a function that ticks a schedule; `enqueued` is null if there was nothing to enqueue. */
+export interface TickedAnswer<Answer> {
+  readonly outcome: TickAnswer['outcome'] | 'moved'
+  readonly enqueued: Answer | null
 }
 
 /** The answers as their letters in the memory of calls. `?`: it is not decided yet. */
@@ -80,14 +87,9 @@ export class PostgresEnqueue {
 
   /** Parts for one shard of an ordered queue that were not sent before. */
   async #push(queue: NumberedQueue, parts: readonly AnsweredPart[]): Promise<void> {
-    const [{ leaving, shards } = { leaving: [], shards: [] }] = await this.#queues.sharded([queue.name])
-    // While a reshard is under way, what their ids have already must be there first.
-    const ids = parts.flatMap(({ jobs }) => jobs.map(({ id }) => id))
-    for (const old of leaving) await adopted(this.#connection, old.qid, ids, shards)
-    const { t, done, answers, busy, lead, wake } = (await this.#connection.call(
-      pushPayloads,
-      pushedColumns(queue, parts),
-    )) as PushAnswer
+    await this.#adoptFirst(parts)
+    const pushed = (await this.#connection.call(pushPayloads, pushedColumns(queue, parts))) as PushAnswer
+    const { done } = pushed
     if (done === 'moved') {
       await this.#queues.refresh([queue.name])
       await this.#carryOut(parts)
@@ -99,11 +101,46 @@ export class PostgresEnqueue {
           part.jobs.map(() => done),
         )
     else {
-      const all = [...answers].map((letter) => letters[letter as keyof typeof letters])
-      const coming = parts.flatMap(({ jobs }) => jobs).filter((_, i) => all[i] === 'added')
-      if (!busy && isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
       const counts = parts.map(({ jobs }) => jobs.length)
-      for (const [n, answered] of split(all, counts).entries()) answer(parts[n]!, answered)
+      for (const [n, answered] of split(this.#pushed(queue, parts, pushed), counts).entries())
+        answer(parts[n]!, answered)
+    }
+  }
+
+  /** While a reshard is under way, what the old shards have of these ids must be there first. */
+  async #adoptFirst(parts: readonly PushedPart[]): Promise<void> {
+    const [of] = await this.#queues.sharded([parts[0]!.queue])
+    const ids = parts.flatMap(({ jobs }) => jobs.map(({ id }) => id))
+    for (const old of of!.leaving) await adopted(this.#connection, old.qid, ids, of!.shards)
+  }
+
+  /** The answers to all payloads that a push has accepted. Rings. */
+  #pushed(
+    queue: NumberedQueue,
+    parts: readonly PushedPart[],
+    { t, answers, busy, lead, wake }: PushAnswer,
+  ): Enqueued[] {
+    const all = [...answers].map((letter) => letters[letter as keyof typeof letters])
+    const coming = parts.flatMap(({ jobs }) => jobs).filter((_, i) => all[i] === 'added')
+    if (!busy && isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
+    return all
+  }
+
+  /** Ticks a schedule of an ordered job. `tick` takes what `push_1` does, and answers as `tick_pushed_1`. */
+  async tickOrdered(
+    { queue: name, callId, jobs }: EnqueueCall,
+    tick: (values: readonly unknown[]) => Promise<unknown>,
+  ): Promise<TickAnswer> {
+    const parts = [{ callId, queue: name, jobs, places: [...jobs.keys()] }]
+    for (;;) {
+      await this.#adoptFirst(parts)
+      const [{ shards }] = (await this.#queues.sharded([name])) as [QueueShards]
+      const shard = shards[shardOf(jobs[0]?.id ?? '', shards.length)]!
+      const { outcome, enqueued } = (await tick(pushedColumns(shard, parts))) as TickedAnswer<PushAnswer>
+      if (outcome === 'ticked')
+        return { outcome, enqueued: enqueued === null ? [] : this.#pushed(shard, parts, enqueued) }
+      if (outcome !== 'moved') return { outcome }
+      await this.#queues.refresh([name])
     }
   }
 

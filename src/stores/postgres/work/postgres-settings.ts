@@ -71,7 +71,7 @@ export interface NumberedQueue
 }
 
 /** The shards of a queue as last seen by this process; a plain queue has one. `leaving`: those that a reshard empties. */
-interface QueueShards {
+export interface QueueShards {
   readonly shards: readonly NumberedQueue[]
   readonly leaving: readonly NumberedQueue[]
 }
