@@ -88,7 +88,7 @@ it('the log loses no commit of another process, however often it is cut and exte
   expect((await store.depth([queue.name])).depths[0]!.ready).toBe(3 * 400)
   expect(Object.values(db.prepare('PRAGMA integrity_check').get() as object)).toEqual(['ok'])
   db.close()
-})
+}, 120_000)
 
 const producer = `
   const { SqliteStore } = await import(process.env.STORE_MODULE)
