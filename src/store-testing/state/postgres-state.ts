@@ -1,5 +1,5 @@
 /**
- * The canonical state of a Postgres store, read from its tables. The store keeps no logs, fields and remains yet.
+ * The canonical state of a Postgres store, read from its tables.
  */
 
 import type { Exclusive, Merge } from '../../core/queue/queue.js'
@@ -8,7 +8,7 @@ import type { QueueKind } from '../../stores/contract/queue-settings.js'
 import { type StepColumns, storedStep } from '../../stores/postgres/joins/postgres-job-steps.js'
 import { payloadSets } from '../../stores/postgres/ordered/payload-sets.js'
 import { endedStates, jobFlags } from '../../stores/postgres/schema/postgres-tables.js'
-import { payloadFrom, textFrom } from '../../stores/postgres/work/stored-payload.js'
+import { logFrom, payloadFrom, textFrom } from '../../stores/postgres/work/stored-payload.js'
 import { callMemoryCount, callMemoryMs } from '../../stores/rules/bounds.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { dueAt } from '../../stores/rules/sequence.js'
@@ -50,13 +50,13 @@ async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Prom
   const of = [queue['qid']]
   const jobs = await ask(
     `SELECT j.*, coalesce(o.worker, b.worker) AS worker, b.alone, coalesce(o.lease_ms, b.lease_ms) AS until_lease, o.started_ms, o.host, o.boot, o.pidns, o.pid, o.ticks,
-       o.progress, c.payload AS checkpoint, c.codec AS checkpoint_codec, w.signal, w.until AS waits_until, ${stepsOf('j')}
+       o.progress, c.payload AS checkpoint, c.codec AS checkpoint_codec, c.log, c.fields, CASE WHEN j.flags & 8 > 0 THEN c.reason END AS reason, w.signal, w.until AS waits_until, ${stepsOf('j')}
      FROM @.job j LEFT JOIN @.signal_wait w ON w.id = j.id AND w.qid = j.qid LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
      LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.qid = $1`,
     of,
   )
   const ended = await ask(
-    `SELECT e.*, c.payload AS checkpoint, c.codec AS checkpoint_codec, NULL AS signal, ${stepsOf('e')} FROM @.ended e
+    `SELECT e.*, c.payload AS checkpoint, c.codec AS checkpoint_codec, c.log, c.fields, NULL AS signal, ${stepsOf('e')} FROM @.ended e
      LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid WHERE e.qid = $1`,
     of,
   )
@@ -139,7 +139,7 @@ function liveJob(row: PgRow, now: number): CanonicalJob {
     expiresAt: numberOr(row['expires_ms']),
     ...reported(row),
     result: null,
-    reason: null,
+    reason: textOr(row['reason']),
     claim: isRunning
       ? {
           fence: Number(row['fence']),
@@ -206,6 +206,12 @@ function reported(row: PgRow) {
   }
 }
 
+/** What remains of a job that was cancelled after it had begun. */
+function remainsOf(row: PgRow): CanonicalMemory['remains'] {
+  const { payload, codec, meta, group, checkpoint, log, fields, error } = facts(row)
+  return { ...reported(row), payload, codec, meta, group, checkpoint, log, fields, error }
+}
+
 function facts(row: PgRow) {
   return {
     id: String(row['id']),
@@ -223,11 +229,11 @@ function facts(row: PgRow) {
     rememberMs: Number(row['remember_ms']),
     createdAt: Number(row['created_ms']),
     checkpoint:
-      row['checkpoint'] === null
+      typeof row['checkpoint'] !== 'string'
         ? null
         : { payload: payloadOr(row['checkpoint']), codec: textOr(row['checkpoint_codec']) },
-    log: '',
-    fields: null,
+    log: typeof row['log'] === 'string' ? logFrom(row['log']) : '',
+    fields: typeof row['fields'] === 'string' ? JSON.parse(textFrom(row['fields'])) : null,
     error: textOr(row['error']),
     steps: ((row['steps'] ?? []) as StepColumns[]).map((columns) => canonicalStep(storedStep(columns))),
     awaits: row['signal'] === null ? null : { signal: textOr(row['signal'])!, until: numberOr(row['waits_until']) },
@@ -254,7 +260,7 @@ function memoryOf(row: PgRow): CanonicalMemory {
           ? Number(row['finished_ms']) + Number(row['remember_ms'])
           : Number(row['until_ms']),
     reason: isResult && row['result'] !== null ? resultDropped : textOr(row['reason']),
-    remains: null,
+    remains: row['payload'] === null || isResult ? null : remainsOf(row),
   }
 }
 

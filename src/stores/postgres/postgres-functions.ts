@@ -12,6 +12,7 @@ import { reshardFunctions } from './ordered/reshard-functions.js'
 import { shardClaimFunctions } from './ordered/shard-claim.js'
 import { registryFunctions } from './records/postgres-registry.js'
 import { scheduleFunctions } from './records/postgres-schedules.js'
+import { recordFunctions } from './records/record-functions.js'
 import type { SqlFunction } from './schema/sql-function.js'
 import { sqlEnqueue } from './user/sql-enqueue.js'
 import { endFunctions } from './work/end-functions.js'
@@ -47,4 +48,5 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...joinFunctions,
   ...registryFunctions,
   sqlEnqueue,
+  ...recordFunctions,
 ]

@@ -4,6 +4,7 @@ import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
+import type { Records } from '../contract/job-records.js'
 import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -25,6 +26,7 @@ import { PostgresJoins } from './joins/postgres-joins.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
 import { postgresLive } from './records/postgres-live.js'
+import { postgresRecords } from './records/postgres-records.js'
 import { postgresRegistry } from './records/postgres-registry.js'
 import { postgresSchedules } from './records/postgres-schedules.js'
 import { StepRunner } from './records/step-runner.js'
@@ -57,6 +59,7 @@ export class PostgresStore implements Store {
   readonly transactions: PostgresTransactions
   readonly schedules: Schedules
   readonly workers: WorkerRegistry
+  readonly records: Records
   readonly live: LiveMessages
   readonly history: History
   /** For the facet of records. */
@@ -109,6 +112,7 @@ export class PostgresStore implements Store {
     this.#runner = new StepRunner(address, connection.schema)
     const parts = { connection, queues, runner: this.#runner, enqueue: this.#enqueue, wait: this.#wait }
     this.schedules = this.#guarded(postgresSchedules(parts))
+    this.records = this.#guarded(postgresRecords({ ...parts, recovery }))
     this.workers = this.#guarded(postgresRegistry({ ...parts, recovery }))
     this.history = this.#guarded<History>({
       add: (entries) => this.#runner.run('history', (now) => addHistory(entries, now)),

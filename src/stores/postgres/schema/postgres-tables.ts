@@ -32,6 +32,9 @@ CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL
  * `bunch`: the jobs of one claim, of which `n` still run. Its lease is that of all but those that have a row with a lease of
  * their own in `beat`, and so is its worker: a job may have been adopted. They lie between the
  * places `lo` and `hi`, in the ranks from `lo_rank` to `hi_rank`.
+ *
+ * `checkpoint`: what a job has beside its row: its checkpoint, its log, its fields, and why it is to be cancelled. `expected`:
+ * the jobs whose results somebody waits for.
  */
 const claims = `
 CREATE TABLE @.bunch (
@@ -45,7 +48,11 @@ CREATE TABLE @.beat (
 ) WITH (fillfactor = 50);
 CREATE INDEX beat_lease ON @.beat (qid, lease_ms) WHERE lease_ms IS NOT NULL;
 CREATE TABLE @.checkpoint (
-  qid int NOT NULL, id text COLLATE "C" NOT NULL, weight int NOT NULL, payload text NOT NULL, codec text, PRIMARY KEY (id, qid)
+  qid int NOT NULL, id text COLLATE "C" NOT NULL, weight int NOT NULL DEFAULT 0, payload text, codec text, log text, fields text,
+  reason text, PRIMARY KEY (id, qid)
+);
+CREATE TABLE @.expected (
+  qid int NOT NULL, id text COLLATE "C" NOT NULL, waiter text NOT NULL, until_ms bigint NOT NULL, PRIMARY KEY (id, qid, waiter)
 );
 `
 

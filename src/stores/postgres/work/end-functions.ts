@@ -13,7 +13,7 @@ export const lookAtJobs = sqlFunction(
   `BEGIN
   RETURN (SELECT json_build_array(@.us() / 1000, coalesce(json_agg(x), '[]')) FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
-        'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', c.id IS NOT NULL, 'hand', cardinality(j.hand),
+        'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', coalesce(c.payload, c.log) IS NOT NULL, 'reason', c.reason, 'hand', cardinality(j.hand),
         'worker', coalesce(o.worker, b.worker), 'alone', b.alone) AS x
       FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid = p_q
     UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state IN (3, 4) AND head IS NULL) r (x));
@@ -40,7 +40,7 @@ BEGIN
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
       reason text, delay bigint, "forMs" bigint, state int, result text, codec text, count text,
-      started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint) LOOP
+      started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint, rest boolean) LOOP
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR UPDATE;
     IF o.id IS NULL OR o.fence <> e.fence THEN done := done || false; CONTINUE; END IF;
     held := NULL; b := NULL;
@@ -73,12 +73,17 @@ BEGIN
     ELSE
       DELETE FROM @.job WHERE id = o.id AND qid = p_q;
       -- The checkpoint of a dead job stays: it may be revived.
-      IF e."to" <> 'dead' AND o.flags & 4 > 0 THEN DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_q; END IF;
+      IF e."to" = 'kept' AND o.flags & 4 > 0 THEN
+        UPDATE @.checkpoint SET payload = NULL, codec = NULL WHERE id = o.id AND qid = p_q;
+      ELSIF e."to" <> 'dead' AND e.rest IS NOT TRUE AND o.flags & 4 > 0 THEN
+        DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_q;
+      END IF;
       IF e."to" IN ('dead', 'kept') THEN
         INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, worker,
             codec, meta, error, reason, payload, places, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
           VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 16 END, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms,
-            ms + e."forMs", o.remember_ms, o.id, o.task, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
+            CASE WHEN e."forMs" IS NOT NULL THEN greatest(ms + e."forMs", (SELECT max(until_ms) FROM @.expected WHERE id = o.id AND qid = p_q)) END,
+            o.remember_ms, o.id, o.task, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
             coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
           ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, flags = excluded.flags, places = excluded.places,
             attempt = excluded.attempt, crashes = excluded.crashes, finished_ms = ms, until_ms = excluded.until_ms, error = excluded.error, reason = excluded.reason, payload = excluded.payload,
@@ -88,6 +93,10 @@ BEGIN
         INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, reason)
           VALUES (p_q, e.state, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms, ms + e."forMs", e."forMs", o.id, o.task, e.reason)
           ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, finished_ms = ms, until_ms = excluded.until_ms, reason = excluded.reason;
+        -- What remains of a job that had begun.
+        UPDATE @.ended SET payload = o.payload, codec = o.codec, meta = o.meta, error = e.error, worker = held,
+          started_ms = coalesce(b.started_ms, ms - e.started), host = coalesce(b.host, e.host), boot = b.boot, pidns = b.pidns,
+          pid = coalesce(b.pid, e.pid), ticks = b.ticks, progress = b.progress WHERE id = o.id AND qid = p_q AND e.rest;
       END IF;
       IF o.flags & 240 > 0 THEN
         told := coalesce(told, nextval(pg_get_serial_sequence('@.join_report', 'n')));
@@ -117,13 +126,18 @@ export const trimEnded = sqlFunction(
   `DECLARE ms bigint := @.us() / 1000; q @.queue; over bigint; k int; last_ms bigint; told bigint; tied @.ended[]; x @.ended;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
-  DELETE FROM @.ended WHERE ctid = ANY (array(SELECT ctid FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state > 4 ORDER BY until_ms LIMIT p_most));
+  WITH gone AS (DELETE FROM @.ended WHERE ctid = ANY (array(SELECT ctid FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state > 4
+      ORDER BY until_ms LIMIT p_most)) RETURNING id)
+  DELETE FROM @.checkpoint WHERE qid = p_q AND id IN (SELECT id FROM gone);
+  DELETE FROM @.expected WHERE qid = p_q AND until_ms <= ms;
   -- Of a dropped result the memory of its id may stay.
   over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 3) - coalesce(q.results_limit, 9223372036854775807));
   WITH old AS (
     (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state = 3 ORDER BY until_ms LIMIT p_most)
-    UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms, seq LIMIT greatest(over, 0))),
-  known AS (UPDATE @.ended SET state = 7, until_ms = finished_ms + remember_ms, result = NULL, payload = NULL, meta = NULL
+    UNION (SELECT c FROM (SELECT ctid AS c, id FROM @.ended WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms, seq
+      LIMIT greatest(over, 0)) o WHERE NOT EXISTS (SELECT FROM @.expected w WHERE w.id = o.id AND w.qid = p_q))),
+  notes AS (DELETE FROM @.checkpoint WHERE qid = p_q AND id IN (SELECT id FROM @.ended WHERE ctid IN (SELECT c FROM old))),
+  known AS (UPDATE @.ended SET state = 7, until_ms = finished_ms + remember_ms, reason = CASE WHEN result IS NOT NULL THEN 'result-dropped' END, result = NULL, payload = NULL, meta = NULL
     WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms > ms)
   DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms <= ms;
   over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 4) - coalesce((q.dead_count + q.shards - 1) / q.shards, 9223372036854775807));
@@ -159,7 +173,7 @@ BEGIN
   RETURN (SELECT json_build_object('now', ms, 'run', @.run(), 'ownRun', run, 'spares', spares_until, 'rows', (
     SELECT coalesce(json_agg(x), '[]') FROM (
       SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'flags', j.flags,
-        'error', j.error, 'remember', j.remember_ms, 'alone', b.alone,
+        'error', j.error, 'remember', j.remember_ms, 'alone', b.alone, 'reason', (SELECT c.reason FROM @.checkpoint c WHERE c.id = j.id AND c.qid = p_q),
         'worker', coalesce((SELECT o.worker FROM @.beat o WHERE o.id = j.id AND o.qid = p_q), b.worker)) AS x
       FROM (SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
         UNION ALL SELECT b.fence, b.lease_ms, j.id FROM @.bunch b JOIN @.job j ON j.fence = b.fence AND j.qid = p_q
@@ -205,7 +219,7 @@ export const expiredJobs = sqlFunction(
   `BEGIN
   RETURN (SELECT coalesce(json_agg(x), '[]') FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', 0, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
-      'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0) AS x
+      'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0 AND EXISTS (SELECT FROM @.checkpoint c WHERE c.id = j.id AND c.qid = p_q AND coalesce(c.payload, c.log) IS NOT NULL)) AS x
     FROM @.job j WHERE qid = p_q AND expires_ms <= @.us() / 1000 AND fence = 0 ORDER BY expires_ms, seq LIMIT p_most) r (x));
 END`,
 )

@@ -26,6 +26,8 @@ export interface EndingRow {
   readonly remember: number
   /** Whether it has a checkpoint. */
   readonly noted: boolean
+  /** Why it is to be cancelled, if that was said. */
+  readonly reason?: string | null
   /** Of an ordered id: the number of payloads in hand. */
   readonly hand?: number | null
 }
@@ -58,6 +60,8 @@ export interface JobEnd {
   /** The signal that it waits for, and for how long. */
   readonly signal?: string
   readonly withinMs?: number
+  /** Of a job of which only the id stays: it had begun, and what is known of that stays too. */
+  readonly rest?: boolean
 }
 
 /** Joins hear of ends after the commit: of all from this number on. */
@@ -69,7 +73,13 @@ export interface EndReports {
 export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
   const { id, fence, pool } = row
   const cancelRequested = (row.flags & jobFlags.cancelling) !== 0
-  const job = { attempt: row.attempt, crashes: row.crashes, error: row.error, reason: null, cancelRequested }
+  const job = {
+    attempt: row.attempt,
+    crashes: row.crashes,
+    error: row.error,
+    reason: row.reason ?? null,
+    cancelRequested,
+  }
   const { becomes, attempt, crashes, error, reason } = afterSettle<string | null>(item, job, false, (text) =>
     text === undefined ? null : storedText(text),
   )
@@ -80,7 +90,7 @@ export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
       // What it returned is for its joins alone.
       return { ...end, ...resultIn(item), ...endedBy({ ...row, attempt, error }, becomes, reason) }
     case 'cancelled':
-      return { ...end, ...endedBy({ ...row, attempt, error }, becomes, reason) }
+      return { ...end, ...ranSo(item), ...endedBy({ ...row, attempt, crashes, error }, becomes, reason) }
     case 'kept':
       return { ...end, ...ranSo(item), to: 'kept', error: null, ...resultIn(item), ...keptFor(item) }
     case 'dead':
@@ -146,11 +156,12 @@ export function endedBy(row: EndingRow, as: 'completed' | 'cancelled', reason: s
   const { id, fence, attempt, crashes, error, pool, noted, remember } = row
   const state = fence > 0 ? running : ready
   const begun = { state, attempt, crashes, suspect: pool === 1 ? 1 : 0, error } as JobRow
-  const forMs = rememberedForMs(as, remember, as === 'cancelled' && hasBegun(begun, noted))
+  const rest = as === 'cancelled' && hasBegun(begun, noted)
+  const forMs = rememberedForMs(as, remember, rest)
   const end = { id, fence, attempt, crashes, error, reason, fate: fates.indexOf(as) }
   if (forMs <= 0) return { ...end, to: 'gone' }
   const known = as === 'completed' ? endedStates.rememberedCompleted : endedStates.rememberedCancelled
-  return { ...end, to: 'known', state: known, forMs: Math.ceil(forMs) }
+  return { ...end, to: 'known', state: known, forMs: Math.ceil(forMs), rest }
 }
 
 function ranSo(item: SettleItem): Pick<JobEnd, 'started' | 'host' | 'pid'> {

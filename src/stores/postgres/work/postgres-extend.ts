@@ -1,5 +1,6 @@
 /** Renewing leases in a Postgres store, and recording beats. */
 
+import { mostLogBytes } from '../../../core/job/job-log.js'
 import { type Beat, startedAtOf } from '../../contract/job-beat.js'
 import type { ExtendAnswer, ExtendItem } from '../../contract/settle.js'
 import { weightOf } from '../../rules/claim-weight.js'
@@ -7,7 +8,7 @@ import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { placesBy } from './places-by.js'
 import type { PostgresQueues } from './postgres-settings.js'
-import { payloadText, storedText } from './stored-payload.js'
+import { logText, payloadText, storedText } from './stored-payload.js'
 
 /**
  * Renews the lease of jobs of one claim, and never shortens it. If these are all jobs that the lease of their claim speaks
@@ -40,16 +41,16 @@ END`,
 
 /**
  * Records beats of running jobs, whose leases the caller has just renewed. Takes a queue, and a list of
- * `{id, fence, started, host, boot, pidns, pid, ticks, progress, checkpoint, codec, weight}`; what is absent stays. Returns null.
+ * `{id, fence, started, host, boot, pidns, pid, ticks, progress, checkpoint, codec, weight, log}` and how many bytes of a log are kept; what is absent stays. Returns null.
  */
 const recordBeats = sqlFunction(
   'beats_1',
-  'p_q int, p_beats json',
+  'p_q int, p_beats json, p_log int',
   'json',
-  `DECLARE e record; before int;
+  `DECLARE e record; before int; bytes bytea; first int;
 BEGIN
   FOR e IN SELECT * FROM json_to_recordset(p_beats) AS x (id text, fence bigint, started bigint, host text, boot text, pidns text, pid bigint,
-      ticks bigint, progress text, checkpoint text, codec text, weight int) ORDER BY id LOOP
+      ticks bigint, progress text, checkpoint text, codec text, weight int, log text) ORDER BY id LOOP
     PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q AND fence = e.fence FOR UPDATE;
     CONTINUE WHEN NOT FOUND;
     INSERT INTO @.beat AS o (qid, id, fence, started_ms, host, boot, pidns, pid, ticks, progress)
@@ -60,10 +61,18 @@ BEGIN
     before := NULL;
     IF e.checkpoint IS NOT NULL THEN
       before := (SELECT weight FROM @.checkpoint c WHERE c.id = e.id COLLATE "C" AND c.qid = p_q);
-      INSERT INTO @.checkpoint VALUES (p_q, e.id, e.weight, e.checkpoint, e.codec)
+      INSERT INTO @.checkpoint (qid, id, weight, payload, codec) VALUES (p_q, e.id, e.weight, e.checkpoint, e.codec)
         ON CONFLICT (id, qid) DO UPDATE SET weight = e.weight, payload = e.checkpoint, codec = e.codec;
     END IF;
-    UPDATE @.job SET updated_ms = @.us() / 1000, flags = flags | CASE WHEN e.checkpoint IS NULL THEN 2 ELSE 6 END,
+    IF e.log IS NOT NULL THEN
+      bytes := convert_to(coalesce((SELECT c.log FROM @.checkpoint c WHERE c.id = e.id COLLATE "C" AND c.qid = p_q), '') || e.log, 'UTF8');
+      first := greatest(octet_length(bytes) - p_log, 0);
+      -- Not in the midst of a character.
+      WHILE first > 0 AND first < octet_length(bytes) AND get_byte(bytes, first) & 192 = 128 LOOP first := first + 1; END LOOP;
+      INSERT INTO @.checkpoint AS c (qid, id, log) VALUES (p_q, e.id, convert_from(substr(bytes, first + 1), 'UTF8'))
+        ON CONFLICT (id, qid) DO UPDATE SET log = excluded.log;
+    END IF;
+    UPDATE @.job SET updated_ms = @.us() / 1000, flags = flags | CASE WHEN e.checkpoint IS NULL AND e.log IS NULL THEN 2 ELSE 6 END,
       weight = weight + CASE WHEN e.checkpoint IS NULL THEN 0 ELSE e.weight - coalesce(before, 0) END WHERE id = e.id COLLATE "C" AND qid = p_q;
   END LOOP;
   RETURN NULL;
@@ -96,7 +105,7 @@ export async function extendItems(
         const { id, beat } = items[i]!
         return beat === undefined || answers[i] === 'lost' ? [] : [storedBeat(id, fence, beat, kind === 'plain', now)]
       })
-      if (beats.length > 0) await connection.call(recordBeats, [qid, JSON.stringify(beats)])
+      if (beats.length > 0) await connection.call(recordBeats, [qid, JSON.stringify(beats), mostLogBytes])
     }),
   )
   const moved = await queues.movedSince(named, items, (i) => answers[i] === 'lost')
@@ -117,11 +126,12 @@ type RenewedJobs = [now: number, renewed: [id: string, isCancelled: boolean][]]
 /** A job of an ordered queue has no checkpoint. */
 function storedBeat(id: string, fence: number, beat: Beat, isPlain: boolean, now: number): object {
   const { startedMs, host, boot, pidns, pid, ticks, progress } = beat
-  const checkpoint = isPlain ? beat.checkpoint : undefined
+  const { checkpoint, log } = isPlain ? beat : {}
   return {
     ...{ id, fence, host, boot, pidns, pid, ticks },
     ...(startedMs === undefined ? {} : { started: startedAtOf(startedMs, now) }),
     ...(progress === undefined ? {} : { progress: storedText(JSON.stringify(progress)) }),
+    ...(log === undefined || log === '' ? {} : { log: logText(log) }),
     ...(checkpoint === undefined
       ? {}
       : { checkpoint: payloadText(checkpoint.payload), codec: checkpoint.codec, weight: weightOf(checkpoint) }),

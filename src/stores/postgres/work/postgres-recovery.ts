@@ -11,6 +11,7 @@ import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases, trimEnded } from './end-functions.js'
 import { type EndingRow, type EndReports, endedBy, type JobEnd } from './job-end.js'
+import { tellAll, topics } from './postgres-ring.js'
 import type { NumberedQueue } from './postgres-settings.js'
 import { type ScoredColumns, scoredFrom, storedText } from './stored-payload.js'
 
@@ -166,6 +167,8 @@ export class PostgresRecovery {
 
   /** Jobs have ended. `told`: the number from which on there are reports for joins; null: there are none. */
   async ended({ qid }: NumberedQueue, trims: boolean, told: number | null): Promise<void> {
+    // Who waits for a result is told.
+    this.#connection.call(tellAll, [topics.endsOf(qid)]).catch(() => {})
     const trimmed = trims ? ((await this.#connection.call(trimEnded, [qid, trimLimit])) as number | null) : null
     const from = told ?? trimmed
     if (from !== null) await this.#reports.deliver(from)
@@ -204,5 +207,7 @@ function crashEnd(
     to: 'known',
     state: endedStates.rememberedCancelled,
     forMs: rememberedForMs('cancelled', row.remember, true),
+    reason: row.reason ?? null,
+    rest: true,
   }
 }

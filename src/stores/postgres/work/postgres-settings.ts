@@ -1,9 +1,10 @@
 /** Opening the queues of a Postgres store, and the numbers by which calls name them. */
 
 import { UnknownQueueError, UnsupportedByStoreError } from '../../../core/errors.js'
+import type { QueueLimits } from '../../../core/queue/queue-limits.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import { type QueueSettingsRow, storedQueue } from '../../rows/queue-row.js'
-import { boundsOf, limitsFrom, limitsText, saidLimits } from '../../rules/limit-rules.js'
+import { boundsOf, changedLimits, limitsFrom, limitsText, saidLimits } from '../../rules/limit-rules.js'
 import { shardOf } from '../../rules/payloads.js'
 import { refuseOtherForm } from '../../rules/queue-form.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
@@ -50,7 +51,15 @@ BEGIN
 END`,
 )
 
-export const settingsFunctions = [findQueues, writeQueues]
+/** Takes nothing. Returns the names of all queues, in the order of their bytes. */
+const queueNames = sqlFunction(
+  'queue_names_1',
+  '',
+  'json',
+  `BEGIN RETURN (SELECT coalesce(json_agg(name ORDER BY name), '[]') FROM (SELECT DISTINCT name FROM @.queue) q); END`,
+)
+
+export const settingsFunctions = [queueNames, findQueues, writeQueues]
 
 /** A row of `queue`, as far as it was asked for. */
 type StoredRow = Pick<
@@ -140,6 +149,27 @@ export class PostgresQueues {
     await this.refresh(missed.map((i) => items[i]!.queue))
     const now = await this.holding(missed.map((i) => items[i]!))
     return missed.filter((i, n) => now[n]!.qid !== before[i]!.qid)
+  }
+
+  /** All queues of the store, by name. */
+  async stored(): Promise<StoredQueue[]> {
+    const names = (await this.#connection.call(queueNames, [])) as string[]
+    const found = await this.#find(names)
+    return names.map((name) => storedQueue(found.get(name)! as QueueSettingsRow, undefined))
+  }
+
+  /** See `Records.setLimits`. */
+  async setLimits(name: string, change: QueueLimits): Promise<QueueLimits> {
+    for (;;) {
+      const row = (await this.#find([name])).get(name)
+      if (row === undefined) throw new UnknownQueueError(name, [...this.#known.keys()])
+      const limits = changedLimits(limitsFrom(row.limits), change)
+      const settings = { name, kind: row.kind, order: row.ord, exclusive: row.exclusive, merge: row.merge }
+      const written = writtenQueue(settings, limitsText(limits), row.limits)
+      if ((await this.#connection.call(writeQueues, [JSON.stringify([written])])) !== true) continue
+      await this.#find([name])
+      return limits
+    }
   }
 
   /** Looks at queues anew: they were resharded, or merge otherwise. */

@@ -67,7 +67,7 @@ export class PostgresSettle {
     const ids = items.map(({ id }) => id)
     const answer = await this.#connection.call(completeJobs, [queue.qid, fence, ids, ...resultColumns(items)])
     const [missing, told] = (answer ?? [[], null]) as [missing: string[], told: number | null]
-    if (told !== null) await this.#recovery.ended(queue, true, told)
+    await this.#recovery.ended(queue, told !== null, told)
     return missing
   }
 

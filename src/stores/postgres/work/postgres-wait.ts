@@ -47,6 +47,8 @@ interface NewsEar {
   attend(): Promise<void>
   /** Resolves at news, at the latest after `forMs`, and sooner if it would be time to look. */
   heard(forMs: number): Promise<void>
+  /** Nothing more is heard: it was aborted, or the store is closed. */
+  isOver(): boolean
   stop(): void
 }
 
@@ -108,6 +110,7 @@ export class PostgresWait {
       heard: async (forMs: number) => {
         if (!sleeper.isOver && !this.#isClosed) await sleeper.sleep(Math.min(forMs, this.#lookAfterMs(looks++)))
       },
+      isOver: () => sleeper.isOver || this.#isClosed,
       // Its row goes with the next news.
       stop: () => {
         release()

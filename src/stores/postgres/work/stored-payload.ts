@@ -39,3 +39,12 @@ export function storedText(text: string): string {
 export function textFrom(stored: string): string {
   return fromStored(stored.startsWith(textMark) ? stored.slice(1) : stored)
 }
+
+/** A piece of a log: pieces that are put together are the whole log in the same form. */
+export function logText(log: string): string {
+  return log.replaceAll('\u0001', '\u0001\u0002').replaceAll('\0', '\u0001\u0003')
+}
+
+export function logFrom(stored: string): string {
+  return stored.replaceAll('\u0001\u0003', '\0').replaceAll('\u0001\u0002', '\u0001')
+}

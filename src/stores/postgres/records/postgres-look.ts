@@ -1,0 +1,134 @@
+/** Jobs of a Postgres store, read by id or page by page. */
+
+import type { JobFields } from '../../../core/job/job-fields.js'
+import { type ListQuery, type Page, resultDropped, type StoredJob } from '../../contract/job-records.js'
+import { completed, dead, isHidden, isRemembered, noteBits, stateNames } from '../../rows/job-row.js'
+import { storedJob } from '../../rows/stored-job.js'
+import type { Row } from '../../rows/stored-text.js'
+import { cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
+import type { PostgresConnection } from '../client/postgres-connection.js'
+import { endedStates, jobFlags } from '../schema/postgres-tables.js'
+import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
+import { logFrom, payloadFrom, textFrom } from '../work/stored-payload.js'
+import { listJobs, recordOf } from './record-functions.js'
+
+/** Texts and payloads that are stored in a form of their own. */
+const stored = ['payload', 'meta', 'result', 'checkpoint'] as const
+const texts = ['error', 'reason', 'progress', 'fields'] as const
+
+export class PostgresLook {
+  readonly #connection: PostgresConnection
+  readonly #queues: PostgresQueues
+
+  constructor(connection: PostgresConnection, queues: PostgresQueues) {
+    this.#connection = connection
+    this.#queues = queues
+  }
+
+  async get(name: string, id: string): Promise<StoredJob | undefined> {
+    const [queue] = await this.#queues.holding([{ queue: name, id }])
+    const row = await this.shown(queue!, id)
+    return row && recordFrom(name, row)
+  }
+
+  /** The row of a job, unless all of it is past its time; of an id that is only remembered, the row of that. */
+  async shown({ qid }: NumberedQueue, id: string): Promise<Row | undefined> {
+    const answer = await this.#connection.call(recordOf, [qid, id])
+    const [now, deadAge, row] = answer as [now: number, deadAge: number | null, row: Row | null]
+    if (row === null) return undefined
+    const state = Number(row['state'])
+    if (state > stateNames.length) return Number(row['until']) > now ? row : undefined
+    const job = { state, finished_at: row['finished_at'] as number, remember_ms: Number(row['remember_ms']) }
+    const until = row['until'] as number | null | undefined
+    if (state !== completed && state !== dead) return row
+    if (!isHidden({ dead_age_ms: deadAge }, { ...job, expires_at: until ?? null }, now)) return row
+    return isRemembered(job, now) ? memoryOf(row) : undefined
+  }
+
+  async list(name: string, { by, cursor, limit, state }: ListQuery): Promise<Page> {
+    const after = cursor === undefined ? null : positionIn(cursor, by, (parts) => isPosition(by, parts))
+    const [queue] = await this.#queues.named([name])
+    const states =
+      state === undefined ? stateNames.map((_, i) => i) : [(stateNames as readonly string[]).indexOf(state)]
+    const values = [queue!.qid, by, states, after === null ? null : JSON.stringify(after), limit + 1]
+    const found = (await this.#connection.call(listJobs, values)) as [position: ListPosition, row: Row][]
+    const jobs = found.slice(0, limit).map(([, row]) => recordFrom(name, row))
+    return found.length > limit ? { jobs, cursor: cursorAt(found[limit - 1]![0], by) } : { jobs }
+  }
+}
+
+export function fieldsIn(fields: unknown): JobFields {
+  return typeof fields === 'string' ? (JSON.parse(textFrom(fields)) as JobFields) : {}
+}
+
+/** The lengths of the positions by time, by their first number: see `list_1`. */
+const lengths = [5, 5, 3, 3, 3, 3]
+
+function isPosition(by: ListQuery['by'], parts: readonly unknown[]): boolean {
+  const areNumbers = (of: readonly unknown[]) => of.every((part) => Number.isSafeInteger(part))
+  if (by === 'id') return parts.length === 2 && typeof parts[0] === 'string' && areNumbers(parts.slice(1))
+  return areNumbers(parts) && parts.length === (by === 'retry' ? 2 : lengths[Number(parts[0])])
+}
+
+function recordFrom(queue: string, row: Row): StoredJob {
+  const flags = Number(row['flags'] ?? 0)
+  const { fields, awaits, awaits_until: until } = row
+  const { result: _, ...others } = row
+  const state = Number(row['state'])
+  const known: Row = {
+    ...others,
+    ...(state > stateNames.length
+      ? { state: state === endedStates.rememberedCompleted ? 'completed' : 'cancelled' }
+      : {}),
+    noted: flags & jobFlags.join ? noteBits.join : 0,
+    fields: null,
+  }
+  // Their own forms are read here, so that the record is left with nothing to read but marks that are none.
+  const job = storedJob(queue, { ...known, ...blank })
+  return {
+    ...job,
+    ...readTexts(row, state),
+    ...(fields === null || fields === undefined ? {} : { fields: fieldsIn(fields) }),
+    ...(typeof awaits === 'string'
+      ? { awaits: { signal: textFrom(awaits), ...(until === null ? {} : { until: Number(until) }) } }
+      : {}),
+    ...(flags & jobFlags.steps ? { hasSteps: true as const } : {}),
+  }
+}
+
+/** A result that is left out is no result; null is one without a value. */
+const blank = { payload: '', meta: null, checkpoint: null, error: null, reason: null, progress: null, log: null }
+
+function readTexts(row: Row, state: number): Partial<StoredJob> {
+  const payloads = Object.fromEntries(
+    stored.map((name) => [name, typeof row[name] === 'string' ? payloadFrom(row[name]) : undefined]),
+  )
+  const read = Object.fromEntries(
+    texts.map((name) => [name, typeof row[name] === 'string' ? textFrom(row[name]) : undefined]),
+  )
+  const { payload, meta, result, checkpoint } = payloads
+  const { error, reason, progress } = read
+  const codec = (name: string) => (typeof row[name] === 'string' ? { codec: row[name] } : {})
+  return {
+    ...(payload === undefined ? {} : { payload }),
+    ...(meta === undefined ? {} : { meta }),
+    ...(state === completed
+      ? { result: { ...(result === undefined ? {} : { payload: result }), ...codec('result_codec') } }
+      : {}),
+    ...(checkpoint === undefined ? {} : { checkpoint: { payload: checkpoint, ...codec('checkpoint_codec') } }),
+    ...(error === undefined ? {} : { error }),
+    ...(reason === undefined ? {} : { reason }),
+    ...(progress === undefined ? {} : { progress: JSON.parse(progress) }),
+    ...(typeof row['log'] === 'string' && row['log'] !== '' ? { log: logFrom(row['log']) } : {}),
+  }
+}
+
+/** A completed job whose result is past its time, as what is remembered of it. */
+function memoryOf(row: Row): Row {
+  const { id, task, rank, attempt, crashes, created_at, stamp, finished_at, result } = row
+  const reason = result === null || result === undefined ? null : resultDropped
+  return {
+    ...{ id, task, rank, attempt, crashes, created_at, stamp, finished_at, reason },
+    state: endedStates.rememberedCompleted,
+  } as Row
+}
