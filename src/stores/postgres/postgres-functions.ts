@@ -5,6 +5,7 @@ import { graphFunctions } from './joins/postgres-graph.js'
 import { jobStepFunctions } from './joins/postgres-job-steps.js'
 import { joinFunctions } from './joins/postgres-joins.js'
 import { inboxFunctions } from './ordered/inbox-functions.js'
+import { orderedAdminFunctions } from './ordered/ordered-admin.js'
 import { orderedEndFunctions } from './ordered/ordered-end-functions.js'
 import { payloadFunctions } from './ordered/payload-sets.js'
 import { pushFunctions } from './ordered/push-functions.js'
@@ -47,6 +48,7 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...graphFunctions,
   ...joinFunctions,
   ...registryFunctions,
+  ...orderedAdminFunctions,
   sqlEnqueue,
   ...recordFunctions,
 ]

@@ -62,8 +62,6 @@ export class PostgresStore implements Store {
   readonly records: Records
   readonly live: LiveMessages
   readonly history: History
-  /** For the facet of records. */
-  readonly reshards: PostgresReshard
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -87,7 +85,6 @@ export class PostgresStore implements Store {
     this.#connection = connection
     this.#listener = new PostgresListener(connection, address)
     this.#queues = queues
-    this.reshards = new PostgresReshard(connection, queues)
     this.transactions = new PostgresTransactions(connection.schema, queues)
     this.#enqueue = new PostgresEnqueue(connection, queues, reports)
     this.#claim = new PostgresClaim({ connection, queues, recovery, upkeep, mostClaimBytes: most })
@@ -112,7 +109,9 @@ export class PostgresStore implements Store {
     this.#runner = new StepRunner(address, connection.schema)
     const parts = { connection, queues, runner: this.#runner, enqueue: this.#enqueue, wait: this.#wait }
     this.schedules = this.#guarded(postgresSchedules(parts))
-    this.records = this.#guarded(postgresRecords({ ...parts, recovery }))
+    this.records = this.#guarded(
+      postgresRecords({ ...parts, recovery, settle: this.#settle, reshards: new PostgresReshard(connection, queues) }),
+    )
     this.workers = this.#guarded(postgresRegistry({ ...parts, recovery }))
     this.history = this.#guarded<History>({
       add: (entries) => this.#runner.run('history', (now) => addHistory(entries, now)),

@@ -27,7 +27,7 @@ async function resharded(schema: string) {
   return {
     store: stores[0]!,
     other: stores[1]!,
-    admin: stores[0]!.reshards,
+    admin: stores[0]!.records,
   }
 }
 

@@ -47,6 +47,9 @@ BEGIN
 END`,
 )
 
+/** Of a row of `join_set`: somebody in it is outstanding. */
+const isIncomplete = `(size IS NULL OR size <> completed + CASE on_dead WHEN 'go-on' THEN dead + cancelled + expired ELSE 0 END)`
+
 /**
  * What becomes of a join that waits for its members: it dies for the reason given, or is ready or scheduled if nobody is
  * outstanding. Takes its queue and id, and the reason and the error or null. The caller has locked the row of its job.
@@ -71,8 +74,7 @@ BEGIN
     UPDATE @.join_job SET cancelling = CASE p_reason WHEN '${memberDeadReason}' THEN cancels_rest ELSE 0 END WHERE jid = jj.jid;
     RETURN json_build_array(p_q, NULL);
   END IF;
-  IF EXISTS (SELECT FROM @.join_set WHERE jid = jj.jid AND (size IS NULL
-      OR size <> completed + CASE on_dead WHEN 'go-on' THEN dead + cancelled + expired ELSE 0 END)) THEN RETURN NULL; END IF;
+  IF EXISTS (SELECT FROM @.join_set WHERE jid = jj.jid AND ${isIncomplete}) THEN RETURN NULL; END IF;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   due := coalesce(jj.run_at, ms + jj.delay_ms);
   UPDATE @.job SET pool = 0, updated_ms = ms, expires_ms = ms + jj.expires_ms, flags = CASE WHEN due > ms THEN flags | 1 ELSE flags END,
@@ -81,6 +83,21 @@ BEGIN
   UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp AND due <= ms;
   UPDATE @.join_job SET due_at = NULL WHERE jid = jj.jid;
   RETURN json_build_array(p_q, due > ms);
+END`,
+)
+
+/** Takes the queue and id of a dead join that is revived. If it misses members it waits for them as long as a new one. Returns whether. */
+const waitAgain = sqlFunction(
+  'wait_again_1',
+  'p_q int, p_id text',
+  'boolean',
+  `DECLARE ms bigint := @.us() / 1000; j bigint;
+BEGIN
+  SELECT jid INTO j FROM @.join_job WHERE id = p_id COLLATE "C" AND qid = p_q;
+  IF NOT EXISTS (SELECT FROM @.join_set WHERE jid = j AND ${isIncomplete}) THEN RETURN false; END IF;
+  UPDATE @.join_job SET cancelling = 0, late_at = ms + within_ms, seal_by = ms + seal_within_ms,
+    due_at = least(ms + within_ms, CASE WHEN EXISTS (SELECT FROM @.join_set WHERE jid = j AND size IS NULL) THEN ms + seal_within_ms END) WHERE jid = j;
+  RETURN true;
 END`,
 )
 
@@ -191,7 +208,7 @@ BEGIN
 END`,
 )
 
-export const reportFunctions = [leaveTies, judgeJoin, lockJoin, deliverReports]
+export const reportFunctions = [leaveTies, judgeJoin, waitAgain, lockJoin, deliverReports]
 
 /** What has become of a join: the number of its queue, and whether it is due later; null: it is dead. */
 export type BecameOfJoin = readonly [qid: number, isLater: boolean | null]

@@ -14,6 +14,7 @@ const leaveIds = sqlFunction(
   'bigint',
   `DECLARE way int := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END; free tid[]; k int; due bigint;
 BEGIN
+  DELETE FROM @.checkpoint c USING @.job j WHERE j.ctid = ANY (p_got) AND j.flags & 4 > 0 AND c.id = j.id AND c.qid = q.qid;
   -- Lock, and look in the next statement: those that no push holds.
   free := array(SELECT ctid FROM @.job WHERE ctid = ANY (p_got) FOR UPDATE SKIP LOCKED);
   DELETE FROM @.job WHERE ctid = ANY (free) AND NOT EXISTS (SELECT FROM @.payload p WHERE p.head = job.head);
@@ -124,7 +125,10 @@ BEGIN
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
       reason text, delay bigint, done int, count text) LOOP
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR NO KEY UPDATE;
-    IF o.id IS NULL OR o.fence <> e.fence THEN done := done || false; buried := buried || 'null'::json; CONTINUE; END IF;
+    -- Somebody else may have run it now.
+    IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN
+      done := done || false; buried := buried || 'null'::json; CONTINUE;
+    END IF;
     place := (SELECT ctid FROM @.job WHERE id = o.id AND qid = p_q);
     hand := o.hand; dead := 'null'; to_place := e."to"; due := NULL;
     IF o.fence > 0 THEN
@@ -150,7 +154,7 @@ BEGIN
     IF to_place IN ('back', 'line', 'later') THEN
       due := CASE to_place WHEN 'back' THEN abs(o.stamp) WHEN 'line' THEN t ELSE t + e.delay END;
       UPDATE @.job SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, updated_ms = ms, attempt = e.attempt, crashes = e.crashes,
-        error = e.error, pool = e.pool, flags = CASE WHEN due > t THEN 1 ELSE 0 END, stamp = due * way,
+        error = e.error, pool = e.pool, flags = o.flags & 4 | CASE WHEN due > t THEN 1 ELSE 0 END, stamp = due * way,
         seq = CASE to_place WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE 0 END WHERE id = o.id AND qid = p_q;
       PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
       UPDATE @.floor SET stamp = due WHERE qid = p_q AND stamp > due;

@@ -67,6 +67,7 @@ BEGIN
         SELECT * INTO h FROM @.job WHERE id = x.id COLLATE "C" AND qid = q.qid FOR NO KEY UPDATE;
         IF h.id IS NULL THEN
           UPDATE @.job SET qid = q.qid WHERE id = o.id AND qid = p_from;
+          IF o.flags & 4 > 0 THEN UPDATE @.checkpoint SET qid = q.qid WHERE id = o.id AND qid = p_from; END IF;
           PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
           INSERT INTO @.tally (qid, waiting, retries) VALUES (q.qid, 1, (o.attempt > 1)::int);
           UPDATE @.floor SET stamp = o.stamp WHERE qid = q.qid AND stamp > o.stamp;
@@ -79,6 +80,7 @@ BEGIN
           END IF;
           PERFORM @.join_payloads_1(o.head, h.head, h.hand, q.merge = 'latest');
           DELETE FROM @.job WHERE id = o.id AND qid = p_from;
+          DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_from;
         END IF;
         INSERT INTO @.tally (qid, waiting, retries) VALUES (p_from, -1, -(o.attempt > 1)::int);
         k := k + 1;

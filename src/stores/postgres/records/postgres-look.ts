@@ -8,8 +8,9 @@ import type { Row } from '../../rows/stored-text.js'
 import { cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
+import type { PostgresReshard } from '../work/postgres-reshard.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
-import { logFrom, payloadFrom, textFrom } from '../work/stored-payload.js'
+import { logFrom, payloadFrom, type ScoredColumns, scoredFrom, textFrom } from '../work/stored-payload.js'
 import { listJobs, recordOf } from './record-functions.js'
 
 /** Texts and payloads that are stored in a form of their own. */
@@ -19,21 +20,32 @@ const texts = ['error', 'reason', 'progress', 'fields'] as const
 export class PostgresLook {
   readonly #connection: PostgresConnection
   readonly #queues: PostgresQueues
+  readonly #reshards: PostgresReshard
 
-  constructor(connection: PostgresConnection, queues: PostgresQueues) {
+  constructor(connection: PostgresConnection, queues: PostgresQueues, reshards: PostgresReshard) {
     this.#connection = connection
     this.#queues = queues
+    this.#reshards = reshards
   }
 
+  /** For an ordered queue the live job; only if there is none, the entry in the morgue. */
   async get(name: string, id: string): Promise<StoredJob | undefined> {
-    const [queue] = await this.#queues.holding([{ queue: name, id }])
-    const row = await this.shown(queue!, id)
+    const row = await this.shown(await this.#reshards.homeOf(name, id), id)
     return row && recordFrom(name, row)
   }
 
-  /** The row of a job, unless all of it is past its time; of an id that is only remembered, the row of that. */
-  async shown({ qid }: NumberedQueue, id: string): Promise<Row | undefined> {
-    const answer = await this.#connection.call(recordOf, [qid, id])
+  /** The entry of an id in the morgue, which an ordered id may have beside its live job. */
+  async getDead(name: string, id: string): Promise<StoredJob | undefined> {
+    const row = await this.shown(await this.#reshards.homeOf(name, id), id, true)
+    return row && Number(row['state']) === dead ? recordFrom(name, row) : undefined
+  }
+
+  /**
+   * The row of a job, unless all of it is past its time; of an id that is only remembered, the row of that. `hasEnded`: not that of
+   * a live job.
+   */
+  async shown({ qid }: NumberedQueue, id: string, hasEnded = false): Promise<Row | undefined> {
+    const answer = await this.#connection.call(recordOf, [qid, id, hasEnded])
     const [now, deadAge, row] = answer as [now: number, deadAge: number | null, row: Row | null]
     if (row === null) return undefined
     const state = Number(row['state'])
@@ -46,14 +58,16 @@ export class PostgresLook {
   }
 
   async list(name: string, { by, cursor, limit, state }: ListQuery): Promise<Page> {
-    const after = cursor === undefined ? null : positionIn(cursor, by, (parts) => isPosition(by, parts))
-    const [queue] = await this.#queues.named([name])
+    const { shards, leaving } = await this.#queues.current(name)
+    const all = [...shards, ...leaving]
+    const after = cursor === undefined ? null : positionIn(cursor, by, isPosition(shards[0]!, by))
     const states =
       state === undefined ? stateNames.map((_, i) => i) : [(stateNames as readonly string[]).indexOf(state)]
-    const values = [queue!.qid, by, states, after === null ? null : JSON.stringify(after), limit + 1]
+    const values = [all.map(({ qid }) => qid), by, states, after === null ? null : JSON.stringify(after), limit + 1]
     const found = (await this.#connection.call(listJobs, values)) as [position: ListPosition, row: Row][]
     const jobs = found.slice(0, limit).map(([, row]) => recordFrom(name, row))
-    return found.length > limit ? { jobs, cursor: cursorAt(found[limit - 1]![0], by) } : { jobs }
+    const last = found[limit - 1]
+    return found.length > limit ? { jobs, cursor: cursorAt(ofNumbers(last![0], by), by) } : { jobs }
   }
 }
 
@@ -61,13 +75,23 @@ export function fieldsIn(fields: unknown): JobFields {
   return typeof fields === 'string' ? (JSON.parse(textFrom(fields)) as JobFields) : {}
 }
 
+/** The database gives a position that ends with an id as texts. */
+function ofNumbers(position: ListPosition, by: ListQuery['by']): ListPosition {
+  if (by === 'id' || typeof position[0] === 'number') return position
+  return [...position.slice(0, -1).map(Number), position.at(-1)!]
+}
+
 /** The lengths of the positions by time, by their first number: see `list_1`. */
 const lengths = [5, 5, 3, 3, 3, 3]
 
-function isPosition(by: ListQuery['by'], parts: readonly unknown[]): boolean {
+function isPosition({ kind }: NumberedQueue, by: ListQuery['by']): (parts: readonly unknown[]) => boolean {
   const areNumbers = (of: readonly unknown[]) => of.every((part) => Number.isSafeInteger(part))
-  if (by === 'id') return parts.length === 2 && typeof parts[0] === 'string' && areNumbers(parts.slice(1))
-  return areNumbers(parts) && parts.length === (by === 'retry' ? 2 : lengths[Number(parts[0])])
+  const isTie = (part: unknown) => (kind === 'ordered' ? typeof part === 'string' : areNumbers([part]))
+  return (parts) => {
+    if (by === 'id') return parts.length === 2 && typeof parts[0] === 'string' && areNumbers(parts.slice(1))
+    const length = by === 'retry' ? 2 : lengths[Number(parts[0])]
+    return parts.length === length && areNumbers(parts.slice(0, -1)) && isTie(parts.at(-1))
+  }
 }
 
 function recordFrom(queue: string, row: Row): StoredJob {
@@ -93,6 +117,17 @@ function recordFrom(queue: string, row: Row): StoredJob {
       ? { awaits: { signal: textFrom(awaits), ...(until === null ? {} : { until: Number(until) }) } }
       : {}),
     ...(flags & jobFlags.steps ? { hasSteps: true as const } : {}),
+    ...payloadsIn(row),
+  }
+}
+
+/** The payloads of an ordered job: see `payloads_of_1`. */
+function payloadsIn({ of }: Row): Partial<StoredJob> {
+  if (of === null || of === undefined) return {}
+  const { shown, count, pending } = of as unknown as { shown: ScoredColumns[]; count: number; pending: number | null }
+  return {
+    ...{ priority: 0, payload: '', payloads: shown.map(scoredFrom), payloadCount: count },
+    ...(pending === null ? {} : { pendingCount: pending }),
   }
 }
 

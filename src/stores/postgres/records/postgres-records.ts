@@ -1,20 +1,20 @@
 /** Records of a Postgres store: administration of single jobs and whole queues, in bounded steps. */
 
-import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { JobState } from '../../../core/job/job.js'
-import type { JobSelection, Records, Step, StoredJob } from '../../contract/job-records.js'
+import type { JobSelection, Records, Step } from '../../contract/job-records.js'
 import { completed, dead, ready, running, scheduled, waiting } from '../../rows/job-row.js'
-import { longestExpectMs, stepLimit } from '../../rules/bounds.js'
-import { afterFailure } from '../../rules/claim-end.js'
+import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { jobFlags } from '../schema/postgres-tables.js'
+import { reviveIds, runNextNow } from '../ordered/ordered-admin.js'
 import { lookAtJobs } from '../work/end-functions.js'
 import { type EndingRow, endedBy, type JobEnd } from '../work/job-end.js'
 import { placesBy } from '../work/places-by.js'
 import type { PostgresRecovery } from '../work/postgres-recovery.js'
+import type { PostgresReshard } from '../work/postgres-reshard.js'
 import { ringQueue, topics } from '../work/postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
+import type { PostgresSettle } from '../work/postgres-settle.js'
 import type { PostgresWait } from '../work/postgres-wait.js'
 import { storedText } from '../work/stored-payload.js'
 import { fieldsIn, PostgresLook } from './postgres-look.js'
@@ -22,20 +22,24 @@ import * as db from './record-functions.js'
 
 interface SelectedRow extends EndingRow {
   readonly state: number
+  /** Of an ordered id: how many payloads are not in hand. */
+  readonly payloads: number
 }
 
 interface RecordsParts {
   readonly connection: PostgresConnection
   readonly queues: PostgresQueues
   readonly recovery: PostgresRecovery
+  readonly settle: PostgresSettle
   readonly wait: PostgresWait
+  readonly reshards: PostgresReshard
 }
 
 /** A join goes before its members, whose ends would make it dead. */
 const waitingStates = [waiting, ready, scheduled]
 
-export function postgresRecords({ connection, queues, recovery, wait }: RecordsParts): Records {
-  const look = new PostgresLook(connection, queues)
+export function postgresRecords({ connection, queues, recovery, settle, wait, reshards }: RecordsParts): Records {
+  const look = new PostgresLook(connection, queues, reshards)
 
   /** One bounded step over the selected jobs in these states. `change` returns how many it has changed. */
   async function step(
@@ -43,24 +47,39 @@ export function postgresRecords({ connection, queues, recovery, wait }: RecordsP
     where: JobSelection,
     states: readonly number[],
     change: (queue: NumberedQueue, rows: readonly SelectedRow[]) => Promise<number>,
+    { next = false, again = false } = {},
   ): Promise<Step> {
-    const [{ shards }] = (await queues.sharded([name])) as [Awaited<ReturnType<PostgresQueues['sharded']>>[number]]
-    refuseOrdered(shards[0]!)
+    const { shards, leaving } = await queues.current(name)
     const ids = typeof where === 'object' ? [...new Set(where.ids)] : null
     let changed = 0
-    let left = stepLimit + 1
-    for (const queue of shards) {
-      if (left <= 0) break
-      const found = (await connection.call(db.selectJobs, [queue.qid, ids, where === 'failed', states, left])) as [
-        number,
-        SelectedRow[],
-      ]
-      const rows = found[1]
-      left -= rows.length
-      const taken = left <= 0 ? rows.slice(0, rows.length - 1) : rows
-      if (taken.length > 0) changed += await change(queue, taken)
+    let left = stepLimit
+    let payloads = 0
+    for (const queue of [...shards, ...leaving]) {
+      const select = async (these: readonly string[] | null, most: number) => {
+        const values = [queue.qid, these, where === 'failed', states, next, again, most]
+        return (await connection.call(db.selectJobs, values)) as SelectedRow[]
+      }
+      const rows = await select(ids, left + 1)
+      const taken: SelectedRow[] = []
+      for (const row of rows) {
+        if (taken.length === left || payloads >= stepPayloads) break
+        taken.push(row)
+        payloads += Number(row.payloads)
+      }
+      left -= taken.length
+      for (let these = taken; these.length > 0; ) {
+        const done = await change(queue, these)
+        changed += done
+        if (done === these.length) break
+        // Others have begun or ended meanwhile.
+        these = await select(
+          these.map(({ id }) => id),
+          these.length,
+        )
+      }
+      if (rows.length > taken.length) return { changed, more: true }
     }
-    return { changed, more: left <= 0 }
+    return { changed, more: false }
   }
 
   async function endAll(queue: NumberedQueue, ends: readonly JobEnd[]): Promise<number> {
@@ -74,18 +93,16 @@ export function postgresRecords({ connection, queues, recovery, wait }: RecordsP
   async function drop(queue: NumberedQueue, rows: readonly SelectedRow[]): Promise<number> {
     const gone = rows.filter(({ state }) => state !== completed && state !== dead)
     const ended = rows.filter(({ state }) => state === completed || state === dead)
-    const changed =
-      (await endAll(
-        queue,
-        gone.map((row) => ({ ...unchanged(row), to: 'gone' })),
-      )) +
-      (ended.length === 0
-        ? 0
-        : ((await connection.call(db.removeEnded, [
-            queue.qid,
-            ended.map(({ id }) => id),
-            ended.map(({ state }) => state),
-          ])) as number))
+    let changed = await endAll(
+      queue,
+      gone.map((row) => ({ ...unchanged(row), to: 'gone' })),
+    )
+    if (ended.length > 0) {
+      const values = [queue.qid, ended.map(({ id }) => id), ended.map(({ state }) => state)]
+      const [removed, told] = (await connection.call(db.removeEnded, values)) as [number, number | null]
+      await recovery.ended(queue, false, told)
+      changed += removed
+    }
     if (changed > 0) await connection.call(db.noteLoss, [queue.qid])
     return changed
   }
@@ -105,7 +122,9 @@ export function postgresRecords({ connection, queues, recovery, wait }: RecordsP
       step(name, where, [...waitingStates, running], async (queue, rows) => {
         const why = reason === undefined ? null : storedText(reason)
         const asked = rows.filter(({ state }) => state === running)
-        const ends = rows.filter(({ state }) => state !== running).map((row) => endedBy(row, 'cancelled', why))
+        const ends = rows
+          .filter(({ state }) => state !== running)
+          .map((row): JobEnd => (isOrdered(queue) ? { ...unchanged(row), to: 'gone' } : endedBy(row, 'cancelled', why)))
         const changed = await endAll(queue, ends)
         if (asked.length === 0) return changed
         const values = [queue.qid, asked.map(({ id }) => id), asked.map(({ fence }) => fence), why]
@@ -116,14 +135,23 @@ export function postgresRecords({ connection, queues, recovery, wait }: RecordsP
       step(name, where, typeof where === 'object' ? [...waitingStates, completed] : waitingStates, drop),
 
     runNow: (name, where) =>
-      step(name, where, [scheduled], async (queue, rows) => {
-        const changed = await endAll(
-          queue,
-          rows.map((row) => ({ ...unchanged(row), to: 'line' })),
-        )
-        if (changed > 0) ring(queue)
-        return changed
-      }),
+      step(
+        name,
+        where,
+        [scheduled, running],
+        async (queue, rows) => {
+          const behind = rows.filter(({ state }) => state === running)
+          const ends = rows
+            .filter(({ state }) => state !== running)
+            .map((row): JobEnd => ({ ...unchanged(row), to: 'line' }))
+          const changed = await endAll(queue, ends)
+          if (changed > 0) ring(queue)
+          if (behind.length === 0) return changed
+          const values = [queue.qid, behind.map(({ id }) => id), behind.map(({ fence }) => fence)]
+          return changed + ((await connection.call(runNextNow, values)) as number)
+        },
+        { next: true },
+      ),
 
     bury: (name, where) =>
       step(name, where, waitingStates, (queue, rows) =>
@@ -134,53 +162,27 @@ export function postgresRecords({ connection, queues, recovery, wait }: RecordsP
       ),
 
     async fail(name, id, { delayMs, last = false, reason }) {
-      const [queue] = await queues.holding([{ queue: name, id }])
-      refuseOrdered(queue!)
       for (;;) {
-        const [, [row]] = (await connection.call(lookAtJobs, [queue!.qid, [id]])) as [number, EndingRow[]]
-        if (row === undefined || !(row.fence > 0)) return 'gone'
-        const cancelRequested = (row.flags & jobFlags.cancelling) !== 0
-        const job = {
-          attempt: row.attempt,
-          crashes: row.crashes,
-          error: row.error,
-          reason: row.reason ?? null,
-          cancelRequested,
-        }
-        const { becomes, ...after } = afterFailure<string | null>({ last, error: reason }, job, false, (text) =>
-          text === undefined ? null : storedText(text),
-        )
-        const end: JobEnd =
-          becomes === 'cancelled'
-            ? endedBy({ ...row, ...after }, 'cancelled', after.reason)
-            : becomes === 'exhausted'
-              ? { ...unchanged(row), ...after, to: 'dead', reason: storedText(reason) }
-              : {
-                  ...unchanged(row),
-                  ...after,
-                  pool: 0,
-                  to: delayMs > 0 ? 'later' : 'line',
-                  delay: Math.round(delayMs * 1_000),
-                }
-        const { done } = await recovery.end(queue!, [{ ...end, count: 'failed' }], true)
-        if (!done[0]) continue
-        if (end.to === 'line' || end.to === 'later')
-          connection.call(ringQueue, [queue!.qid, end.to === 'later']).catch(() => {})
-        return 'ok'
+        const queue = await reshards.homeOf(name, id)
+        const [, [row]] = (await connection.call(lookAtJobs, [queue.qid, [id]])) as [number, Partial<EndingRow>[]]
+        if (!row?.fence) return 'gone'
+        const failure = { kind: 'retry', delayMs, last, error: reason, reason } as const
+        const [answer] = await settle.settle([{ queue: name, id, fence: row.fence, ...failure }])
+        if (answer === 'ok') return 'ok'
       }
     },
 
     async setFields(name, id, changes) {
-      const [queue] = await queues.holding([{ queue: name, id }])
-      refuseOrdered(queue!)
       for (;;) {
-        const row = await look.shown(queue!, id)
-        if (row === undefined || Number(row['state']) > waiting) return 'gone'
+        const queue = await reshards.homeOf(name, id)
+        const row = await look.shown(queue, id)
+        const state = Number(row?.['state'])
+        if (row === undefined || state > waiting || (state === dead && isOrdered(queue))) return 'gone'
         const seen = row['fields'] as string | null
         const fields = changedFields(fieldsIn(seen), changes)
         if (fields === undefined) return 'full'
         const text = Object.keys(fields).length === 0 ? null : storedText(JSON.stringify(fields))
-        if (await connection.call(db.writeFields, [queue!.qid, id, seen, text])) return 'ok'
+        if (await connection.call(db.writeFields, [queue.qid, id, seen, text])) return 'ok'
       }
     },
 
@@ -200,27 +202,28 @@ export function postgresRecords({ connection, queues, recovery, wait }: RecordsP
 
     clear: (name) => step(name, 'all', [...waitingStates, dead], drop),
 
-    reshard: async () => {
-      throw notYet('a reshard')
-    },
-    move: async () => {
-      throw notYet('a move between queues')
-    },
+    reshard: (name, shards) => reshards.reshard(name, shards),
+    move: (from, to) => reshards.move(from, to),
 
     morgue: {
-      async get(name, id) {
-        const job: StoredJob | undefined = await look.get(name, id)
-        return job?.state === 'dead' ? job : undefined
-      },
+      get: (name, id) => look.getDead(name, id),
       list: (name, query) => look.list(name, { ...query, state: 'dead' as JobState }),
       revive: (name, where) =>
-        step(name, where === 'failed' ? 'all' : where, [dead], async (queue, rows) => {
-          const revived = await connection.call(db.reviveJobs, [queue.qid, rows.map(({ id }) => id)])
-          const [changed, told] = revived as [number, number | null]
-          await recovery.ended(queue, false, told)
-          if (changed > 0) ring(queue)
-          return changed
-        }),
+        step(
+          name,
+          where === 'failed' ? 'all' : where,
+          [dead],
+          async (queue, rows) => {
+            const values = [queue.qid, rows.map(({ id }) => id)]
+            const [changed, told] = isOrdered(queue)
+              ? [(await connection.call(reviveIds, values)) as number, null]
+              : ((await connection.call(db.reviveJobs, values)) as [number, number | null])
+            await recovery.ended(queue, false, told)
+            if (changed > 0) ring(queue)
+            return changed
+          },
+          { again: true },
+        ),
       delete: (name, where) => step(name, where === 'failed' ? 'all' : where, [dead], drop),
     },
 
@@ -267,11 +270,6 @@ function unchanged({ id, fence, attempt, crashes, error, pool }: EndingRow) {
   return { id, fence, attempt, crashes, error, pool: Math.max(pool, 0) }
 }
 
-/** Their payloads are rows of their own, which no change here knows. */
-function refuseOrdered({ kind }: NumberedQueue): void {
-  if (kind === 'ordered') throw notYet('the administration of the jobs of an ordered queue')
-}
-
-function notYet(what: string): UnsupportedByStoreError {
-  return new UnsupportedByStoreError('postgres', what, 'Use the SQLite or the Redis store.')
+function isOrdered({ kind }: NumberedQueue): boolean {
+  return kind === 'ordered'
 }

@@ -72,11 +72,8 @@ const tickSchedule = sqlFunction(
 BEGIN
   IF outcome = 'lost' THEN RETURN json_build_object('outcome', outcome); END IF;
   IF p_jobs > 0 AND outcome = 'ticked' THEN
-    -- What is remembered of these ids may be out of date.
-    DELETE FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state <> 4 AND until_ms <= @.us() / 1000
-      AND (state > 4 OR finished_ms + remember_ms <= @.us() / 1000);
     e := @.enqueue_1(p_q, p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places,
-      false, p_calls, p_counts);
+      p_replaces, false, p_calls, p_counts);
     IF e ->> 'done' <> 'ok' THEN RETURN json_build_object('outcome', e ->> 'done'); END IF;
   END IF;
   PERFORM @.tick_passed_1(p_name, outcome, p_next, p_last, p_last_id, p_jobs, p_skips, p_misses);

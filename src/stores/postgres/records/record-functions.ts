@@ -1,6 +1,11 @@
 /** Records in the database: what is read of a job, and the changes of its row that no end makes. */
 
+import { payloadsInPage, payloadsInRecord } from '../../contract/job-records.js'
 import { sqlFunction } from '../schema/sql-function.js'
+
+/** Of an ordered id: see `payloads_of_1`. */
+const payloads = (head: string, hand: string, full: boolean) =>
+  `'of', CASE WHEN ${head} IS NOT NULL THEN @.payloads_of_1(${head}, ${hand}, ${full ? payloadsInRecord : payloadsInPage}) END`
 
 /** A job of `job` and its notes, as `storedJob` reads it. `p_t`: now, in µs. */
 const liveRow = (full: boolean) => `json_build_object('id', j.id, 'task', j.task,
@@ -9,7 +14,7 @@ const liveRow = (full: boolean) => `json_build_object('id', j.id, 'task', j.task
   'suspect', (j.pool = 1)::int, 'created_at', j.created_ms, 'updated_at', j.updated_ms, 'stamp', abs(j.stamp), 'expires_at', j.expires_ms,
   'started_at', o.started_ms, 'worker', coalesce(o.worker, b.worker), 'host', o.host, 'boot', o.boot, 'pidns', o.pidns, 'pid', o.pid,
   'ticks', o.ticks, 'progress', o.progress, 'fields', c.fields, 'error', j.error, 'places', j.places, 'flags', j.flags,
-  'reason', CASE WHEN j.flags & 8 > 0 THEN c.reason END, 'awaits', w.signal, 'awaits_until', w.until
+  'reason', CASE WHEN j.flags & 8 > 0 THEN c.reason END, 'awaits', w.signal, 'awaits_until', w.until, ${payloads('j.head', 'j.hand', full)}
   ${full ? ", 'checkpoint', c.payload, 'checkpoint_codec', c.codec, 'log', c.log" : ''})`
 
 /** The same of a job that has ended. */
@@ -20,90 +25,111 @@ const endedRow = (
   'stamp', e.stamp, 'started_at', e.started_ms, 'finished_at', e.finished_ms, 'until', e.until_ms, 'remember_ms', e.remember_ms,
   'worker', e.worker, 'host', e.host, 'boot', e.boot, 'pidns', e.pidns, 'pid', e.pid, 'ticks', e.ticks, 'progress', e.progress,
   'fields', c.fields, 'result', e.result, 'result_codec', e.result_codec, 'error', e.error, 'reason', e.reason, 'places', e.places,
-  'flags', e.flags ${full ? ", 'checkpoint', c.payload, 'checkpoint_codec', c.codec, 'log', c.log" : ''})`
+  'flags', e.flags, ${payloads('e.head', 'NULL', full)} ${full ? ", 'checkpoint', c.payload, 'checkpoint_codec', c.codec, 'log', c.log" : ''})`
 
 const liveTables = `@.job j LEFT JOIN @.bunch b ON b.fence = j.fence AND j.fence > 0 LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
   LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid LEFT JOIN @.signal_wait w ON w.id = j.id AND w.qid = j.qid`
 const endedTables = '@.ended e LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid'
 
-/** Takes a queue and an id. Returns `[now, age of dead jobs, row]`, with the row of the live job, or else of what has ended. */
+/**
+ * Takes a queue and an id. Returns `[now, age of dead jobs, row]`, with the row of the live job, or else of what has ended. `p_ended`:
+ * the live job does not count.
+ */
 export const recordOf = sqlFunction(
   'record_1',
-  'p_q int, p_id text',
+  'p_q int, p_id text, p_ended boolean',
   'json',
   `DECLARE row json;
 BEGIN
-  SELECT ${liveRow(true)} INTO row FROM ${liveTables} WHERE j.id = p_id COLLATE "C" AND j.qid = p_q;
+  IF NOT p_ended THEN SELECT ${liveRow(true)} INTO row FROM ${liveTables} WHERE j.id = p_id COLLATE "C" AND j.qid = p_q; END IF;
   IF row IS NULL THEN SELECT ${endedRow(true)} INTO row FROM ${endedTables} WHERE e.id = p_id COLLATE "C" AND e.qid = p_q; END IF;
   RETURN json_build_array(@.us() / 1000, (SELECT dead_age_ms FROM @.queue WHERE qid = p_q), row);
 END`,
 )
 
 /**
- * Takes a queue, a state or null for all, the columns of the order as in `positions`, the position after which to go on or
- * null, and a limit. Returns `[position, row]` of the next jobs that are not past their time.
+ * Takes the shards of a queue, the order, the states, the position after which to go on or null, and a limit. Returns
+ * `[position, row]` of the next jobs that are not past their time. Jobs of an ordered queue that are otherwise equal are in the
+ * order of their ids.
  */
 export const listJobs = sqlFunction(
   'list_1',
-  'p_q int, p_by text, p_states int[], p_after json, p_most int',
+  'p_qids int[], p_by text, p_states int[], p_after json, p_most int',
   'json',
-  `DECLARE t bigint := @.us(); q @.queue; found json;
+  `DECLARE t bigint := @.us(); q @.queue; by_id boolean := p_by = 'id'; has_tie boolean; found json;
 BEGIN
-  SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  SELECT * INTO q FROM @.queue WHERE qid = p_qids[1];
+  has_tie := q.kind = 'ordered' AND NOT by_id;
   WITH live AS (
-    SELECT j.id, CASE WHEN j.pool = -1 THEN 5 WHEN j.fence > 0 THEN 2 WHEN abs(j.stamp) > t THEN 0 ELSE 1 END AS state, j.attempt,
-      j.pool, j.rank, j.stamp, j.seq, j.fence FROM @.job j WHERE j.qid = p_q),
+    SELECT qid, id, CASE WHEN pool = -1 THEN 5 WHEN fence > 0 THEN 2 WHEN abs(stamp) > t THEN 0 ELSE 1 END AS state, attempt,
+      pool, rank, stamp, CASE WHEN NOT has_tie THEN ARRAY[seq] ELSE '{}' END AS arrival, fence FROM @.job WHERE qid = ANY (p_qids)),
   placed AS (
-    SELECT id, true AS is_live, CASE p_by WHEN 'retry' THEN ARRAY[attempt::bigint, seq] WHEN 'id' THEN ARRAY[0::bigint] ELSE
-      CASE state WHEN 2 THEN ARRAY[0, fence, rank, stamp, seq] WHEN 1 THEN ARRAY[1, (pool = 1)::int, rank, stamp, seq]
-        WHEN 0 THEN ARRAY[2, abs(stamp), seq] ELSE ARRAY[3, abs(stamp), seq] END END AS place
+    SELECT qid, id, true AS is_live, CASE p_by WHEN 'retry' THEN ARRAY[attempt::bigint] || arrival WHEN 'id' THEN ARRAY[0::bigint] ELSE
+      CASE state WHEN 2 THEN ARRAY[0, fence, rank, stamp] WHEN 1 THEN ARRAY[1, (pool = 1)::int, rank, stamp]
+        WHEN 0 THEN ARRAY[2, abs(stamp)] ELSE ARRAY[3, abs(stamp)] END || arrival END AS place
     FROM live WHERE state = ANY (p_states) AND (p_by <> 'retry' OR (attempt > 1 AND state < 3))
     UNION ALL
-    SELECT id, false, CASE p_by WHEN 'id' THEN ARRAY[1::bigint] ELSE ARRAY[state + 1, -finished_ms, -seq] END
-    FROM @.ended WHERE qid = p_q AND state = ANY (p_states) AND state IN (3, 4) AND p_by <> 'retry'
+    SELECT qid, id, false, CASE WHEN by_id THEN ARRAY[1::bigint] WHEN has_tie THEN ARRAY[state + 1, -finished_ms] ELSE ARRAY[state + 1, -finished_ms, -seq] END
+    FROM @.ended WHERE qid = ANY (p_qids) AND state = ANY (p_states) AND state IN (3, 4) AND p_by <> 'retry'
       AND CASE state WHEN 3 THEN coalesce(until_ms > t / 1000, true) ELSE coalesce(finished_ms + q.dead_age_ms > t / 1000, true) END),
   page AS (
-    SELECT * FROM placed WHERE p_after IS NULL OR CASE p_by
-      WHEN 'id' THEN (id, place) > ((p_after ->> 0) COLLATE "C", ARRAY[(p_after ->> 1)::bigint])
-      ELSE place > array(SELECT x::bigint FROM json_array_elements_text(p_after) WITH ORDINALITY a (x, o) ORDER BY o) END
-    ORDER BY CASE p_by WHEN 'id' THEN id END, place LIMIT p_most)
-  SELECT json_agg(json_build_array(CASE p_by WHEN 'id' THEN json_build_array(p.id, p.place[1]) ELSE array_to_json(p.place) END,
-      CASE WHEN p.is_live THEN (SELECT ${liveRow(false)} FROM ${liveTables} WHERE j.id = p.id AND j.qid = p_q)
-        ELSE (SELECT ${endedRow(false)} FROM ${endedTables} WHERE e.id = p.id AND e.qid = p_q) END)
-    ORDER BY CASE p_by WHEN 'id' THEN p.id END, p.place) INTO found FROM page p;
+    SELECT *, CASE WHEN has_tie THEN id ELSE '' END AS tie FROM placed WHERE p_after IS NULL OR CASE WHEN by_id
+      THEN (id, place) > ((p_after ->> 0) COLLATE "C", ARRAY[(p_after ->> 1)::bigint])
+      ELSE (place, CASE WHEN has_tie THEN id ELSE '' END) > (array(SELECT x::bigint FROM json_array_elements_text(p_after) WITH ORDINALITY a (x, o)
+          WHERE NOT has_tie OR o < json_array_length(p_after) ORDER BY o),
+        CASE WHEN has_tie THEN p_after ->> -1 ELSE '' END COLLATE "C") END
+    ORDER BY CASE WHEN by_id THEN id END, place, tie LIMIT p_most)
+  SELECT json_agg(json_build_array(
+      CASE WHEN by_id THEN json_build_array(p.id, p.place[1]) WHEN has_tie THEN to_json(p.place::text[] || p.tie) ELSE to_json(p.place) END,
+      CASE WHEN p.is_live THEN (SELECT ${liveRow(false)} FROM ${liveTables} WHERE j.id = p.id AND j.qid = p.qid)
+        ELSE (SELECT ${endedRow(false)} FROM ${endedTables} WHERE e.id = p.id AND e.qid = p.qid) END)
+    ORDER BY CASE WHEN by_id THEN p.id END, p.place, p.tie) INTO found FROM page p;
   RETURN coalesce(found, '[]');
 END`,
 )
 
 /**
- * Selects jobs for a change. Takes a queue, the ids or null for all, whether only those that have failed, the states, and a
- * limit. Returns `[now, rows]` with the rows as `EndingRow` has them, each with its `state`, in the order of their states.
+ * Selects jobs for a change. Takes a queue or shard, the ids or null for all, whether only those that have failed, the states, and
+ * a limit. Of running jobs: those that are not being cancelled; `p_next`: only those with payloads that are due later. `p_again`:
+ * no joins of which a member is gone for good.
+ *
+ * Returns rows as `EndingRow` has them in the order of their states, each with its `state` and the number of its `payloads` that
+ * are not in hand.
  */
 export const selectJobs = sqlFunction(
   'select_1',
-  'p_q int, p_ids text[], p_failed boolean, p_states int[], p_most int',
+  'p_q int, p_ids text[], p_failed boolean, p_states int[], p_next boolean, p_again boolean, p_most int',
   'json',
   `DECLARE t bigint := @.us(); q @.queue;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
-  RETURN (SELECT json_build_array(t / 1000, coalesce(json_agg(x ORDER BY k, a, s, n), '[]')) FROM (
+  RETURN (SELECT coalesce(json_agg(x ORDER BY k, a, s, n), '[]') FROM (
     SELECT array_position(p_states, state) AS k, a, s, n, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,
       'crashes', crashes, 'pool', pool, 'flags', flags, 'error', error, 'remember', remember_ms,
-      'noted', EXISTS (SELECT FROM @.checkpoint c WHERE c.id = r.id AND c.qid = p_q AND coalesce(c.payload, c.log) IS NOT NULL)) AS x
+      'noted', EXISTS (SELECT FROM @.checkpoint c WHERE c.id = r.id AND c.qid = p_q AND coalesce(c.payload, c.log) IS NOT NULL),
+      'payloads', (SELECT count(*) FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (coalesce(hand, '{}')))) AS x
     FROM (
-      SELECT id, task, fence, attempt, crashes, pool, flags, error, remember_ms, rank * (fence = 0 AND abs(stamp) <= t)::int AS a, stamp AS s, seq AS n,
+      SELECT id, task, fence, attempt, crashes, pool, flags, error, remember_ms,
+        CASE WHEN fence = 0 AND abs(stamp) <= t THEN ARRAY[pool, rank] ELSE '{}' END AS a, stamp AS s, seq AS n, head, hand, next_stamp,
         CASE WHEN pool = -1 THEN 5 WHEN fence > 0 THEN 2 WHEN abs(stamp) > t THEN 0 ELSE 1 END AS state
       FROM @.job WHERE qid = p_q AND (p_ids IS NULL OR id = ANY (p_ids))
       UNION ALL
-      SELECT id, task, 0, attempt, crashes, 0, flags, error, remember_ms, 0, -finished_ms, -seq, state FROM @.ended
+      SELECT id, task, 0, attempt, crashes, 0, flags, error, remember_ms, '{}', -finished_ms, -seq, head, NULL, NULL, state FROM @.ended
       WHERE qid = p_q AND state IN (3, 4) AND (p_ids IS NULL OR id = ANY (p_ids))
         AND CASE state WHEN 3 THEN coalesce(until_ms > t / 1000, true) ELSE coalesce(finished_ms + q.dead_age_ms > t / 1000, true) END) r
-    WHERE state = ANY (p_states) AND (NOT p_failed OR attempt > 1) AND (state <> 2 OR flags & 8 = 0)
+    WHERE state = ANY (p_states) AND (NOT p_failed OR attempt > 1)
+      AND (state <> 2 OR CASE WHEN p_next THEN coalesce(next_stamp, (SELECT due FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (hand)
+        ORDER BY seq LIMIT 1)) > t ELSE flags & 8 = 0 END)
+      AND NOT (p_again AND flags & 32 > 0 AND EXISTS (SELECT FROM @.join_job jj JOIN @.join_set s USING (jid) JOIN @.join_end e USING (sid)
+        WHERE jj.id = r.id AND jj.qid = p_q AND s.on_dead <> 'go-on' AND e.fate IN (2, 3)))
     ORDER BY k, a, s, n LIMIT p_most) y);
 END`,
 )
 
-/** Running jobs are to be cancelled. Takes a queue, ids with their fences, and the reason or null. Returns how many it marked. */
+/**
+ * Running jobs are to be cancelled, and what waits behind them goes. Takes a queue, ids with their fences, and the reason or null.
+ * Returns how many it marked.
+ */
 export const askToCancel = sqlFunction(
   'ask_cancel_1',
   'p_q int, p_ids text[], p_fences bigint[], p_reason text',
@@ -114,28 +140,32 @@ BEGIN
     WHERE id = x.i COLLATE "C" AND qid = p_q AND fence = x.f AND flags & 8 = 0 RETURNING id) SELECT array_agg(id) INTO done FROM u;
   INSERT INTO @.checkpoint (qid, id, reason) SELECT p_q, x, p_reason FROM unnest(done) x WHERE p_reason IS NOT NULL
     ON CONFLICT (id, qid) DO UPDATE SET reason = p_reason;
+  DELETE FROM @.payload p USING @.job j WHERE j.id = ANY (done) AND j.qid + 0 = p_q AND p.head = j.head AND NOT p.seq = ANY (j.hand);
+  UPDATE @.job SET next_stamp = NULL, next_created_ms = NULL WHERE id = ANY (done) AND qid + 0 = p_q AND next_stamp IS NOT NULL;
   RETURN to_json(coalesce(cardinality(done), 0));
 END`,
 )
 
 /**
- * Dead jobs are ready again, from the first attempt on. Takes a queue and ids in their order. Returns `[how many, told]`, with
- * the number from which on there are reports for joins.
+ * Dead jobs are ready again, from the first attempt on; joins that miss members wait for them again. Takes a queue and ids in
+ * their order. Returns `[how many, told]`, with the number from which on there are reports for joins.
  */
 export const reviveJobs = sqlFunction(
   'revive_1',
   'p_q int, p_ids text[]',
   'json',
-  `DECLARE t bigint := @.us(); way int; i text; e @.ended; k int := 0; has_notes boolean; told bigint;
+  `DECLARE t bigint := @.us(); way int; i text; e @.ended; k int := 0; has_notes boolean; misses boolean; told bigint;
 BEGIN
   SELECT CASE ord WHEN 'lifo' THEN -1 ELSE 1 END INTO way FROM @.queue WHERE qid = p_q;
   FOREACH i IN ARRAY p_ids LOOP
-    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid = p_q AND state = 4 AND flags & 32 = 0 RETURNING * INTO e;
+    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid = p_q AND state = 4 RETURNING * INTO e;
     CONTINUE WHEN NOT FOUND;
     has_notes := EXISTS (SELECT FROM @.checkpoint WHERE id = e.id AND qid = p_q);
-    INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, remember_ms, weight, id, task, codec, meta, error, payload, places)
-      VALUES (nextval('@.job_seq') * way, t * way, p_q, e.rank, e.flags & 80 | CASE WHEN has_notes THEN 4 ELSE 0 END, e.created_ms, t / 1000,
-        e.remember_ms, octet_length(e.payload) + coalesce(octet_length(e.meta), 0), e.id, e.task, e.codec, e.meta, e.error, e.payload, e.places);
+    misses := e.flags & 32 > 0 AND @.wait_again_1(p_q, e.id);
+    INSERT INTO @.job (seq, stamp, qid, pool, rank, flags, created_ms, updated_ms, remember_ms, weight, id, task, codec, meta, error, payload, places)
+      VALUES (nextval('@.job_seq') * way, t * way, p_q, CASE WHEN misses THEN -1 ELSE 0 END, e.rank, e.flags & 112 | CASE WHEN has_notes THEN 4 ELSE 0 END,
+        e.created_ms, t / 1000, e.remember_ms, octet_length(e.payload) + coalesce(octet_length(e.meta), 0), e.id, e.task, e.codec, e.meta, e.error,
+        e.payload, e.places);
     INSERT INTO @.tally (qid, waiting, dead) VALUES (p_q, 1, -1);
     IF e.flags & 16 > 0 THEN
       told := coalesce(told, nextval(pg_get_serial_sequence('@.join_report', 'n')));
@@ -147,17 +177,23 @@ BEGIN
 END`,
 )
 
-/** Removes ended jobs by hand. Takes a queue, ids and their states. Returns how many. */
+/**
+ * Removes ended jobs by hand. Takes a queue, ids and their states. Returns `[how many, told]`, with the number from which on there
+ * are reports for joins.
+ */
 export const removeEnded = sqlFunction(
   'remove_ended_1',
   'p_q int, p_ids text[], p_states int[]',
   'json',
-  `DECLARE k int := 0;
+  `DECLARE k int := 0; told bigint;
 BEGIN
+  IF EXISTS (SELECT FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND flags & 16 > 0) THEN
+    told := nextval(pg_get_serial_sequence('@.join_report', 'n'));
+  END IF;
   FOR i IN 1 .. cardinality(p_ids) LOOP
     IF @.drop_1(p_q, p_ids[i], p_states[i]) IS NOT NULL THEN k := k + 1; END IF;
   END LOOP;
-  RETURN to_json(k);
+  RETURN json_build_array(k, told);
 END`,
 )
 

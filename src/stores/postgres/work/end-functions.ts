@@ -42,13 +42,18 @@ BEGIN
       reason text, delay bigint, "forMs" bigint, state int, result text, codec text, count text,
       started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint, rest boolean) LOOP
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR UPDATE;
-    IF o.id IS NULL OR o.fence <> e.fence THEN done := done || false; CONTINUE; END IF;
+    -- Somebody else may have run it now.
+    IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN done := done || false; CONTINUE; END IF;
     held := NULL; b := NULL;
     IF o.fence > 0 THEN
       UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, worker INTO left_n, held;
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
       IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q RETURNING * INTO b; END IF;
       held := coalesce(b.worker, held);
+    END IF;
+    -- To run a job now ends its sleep.
+    IF e."to" = 'line' AND o.fence = 0 AND o.flags & 64 > 0 THEN
+      UPDATE @.step SET until = ms WHERE id = o.id AND qid = p_q AND is_signal = 0 AND until > ms;
     END IF;
     IF e."to" = 'aside' THEN
       -- It does not expire any more. A signal that came first is there already.
@@ -101,7 +106,7 @@ BEGIN
       IF o.flags & 240 > 0 THEN
         told := coalesce(told, nextval(pg_get_serial_sequence('@.join_report', 'n')));
         PERFORM @.leave_ties_1(p_q, o.id, o.flags, o.places, coalesce(e.fate, CASE e."to" WHEN 'dead' THEN 1 WHEN 'kept' THEN 0 ELSE 2 END), e.result,
-          e.codec, e.error);
+          e.codec, CASE e."to" WHEN 'dead' THEN e.error END);
       END IF;
     END IF;
     INSERT INTO @.tally (qid, waiting, retries, dead, processed, failed, crashed, expired) VALUES (p_q, waits,
@@ -116,19 +121,20 @@ END`,
 )
 
 /**
- * Removes what is kept of ended jobs beyond its time and number: at most `p_most` of each kind. Takes a queue. Returns null, or
- * the number from which on there are reports for joins.
+ * Removes what is kept of ended jobs beyond its time and number: at most `p_most` of each kind. Takes a queue. Returns `[told,
+ * more]`: the number from which on there are reports for joins, or null; and whether more may be left.
  */
 export const trimEnded = sqlFunction(
   'trim_1',
   'p_q int, p_most int',
   'json',
-  `DECLARE ms bigint := @.us() / 1000; q @.queue; over bigint; k int; last_ms bigint; told bigint; tied @.ended[]; x @.ended;
+  `DECLARE ms bigint := @.us() / 1000; q @.queue; over bigint; k int; last_ms bigint; told bigint; more boolean; tied @.ended[]; x @.ended;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   WITH gone AS (DELETE FROM @.ended WHERE ctid = ANY (array(SELECT ctid FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state > 4
-      ORDER BY until_ms LIMIT p_most)) RETURNING id)
-  DELETE FROM @.checkpoint WHERE qid = p_q AND id IN (SELECT id FROM gone);
+      ORDER BY until_ms LIMIT p_most)) RETURNING id),
+  notes AS (DELETE FROM @.checkpoint WHERE qid = p_q AND id IN (SELECT id FROM gone))
+  SELECT count(*) = p_most INTO more FROM gone;
   DELETE FROM @.expected WHERE qid = p_q AND until_ms <= ms;
   -- Of a dropped result the memory of its id may stay.
   over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 3) - coalesce(q.results_limit, 9223372036854775807));
@@ -138,8 +144,9 @@ BEGIN
       LIMIT greatest(over, 0)) o WHERE NOT EXISTS (SELECT FROM @.expected w WHERE w.id = o.id AND w.qid = p_q))),
   notes AS (DELETE FROM @.checkpoint WHERE qid = p_q AND id IN (SELECT id FROM @.ended WHERE ctid IN (SELECT c FROM old))),
   known AS (UPDATE @.ended SET state = 7, until_ms = finished_ms + remember_ms, reason = CASE WHEN result IS NOT NULL THEN 'result-dropped' END, result = NULL, payload = NULL, meta = NULL
-    WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms > ms)
-  DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms <= ms;
+    WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms > ms),
+  gone AS (DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms <= ms)
+  SELECT more OR count(*) >= p_most INTO more FROM old;
   over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 4) - coalesce((q.dead_count + q.shards - 1) / q.shards, 9223372036854775807));
   WITH old AS (
     (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND state = 4 AND finished_ms <= ms - q.dead_age_ms ORDER BY qid, state, finished_ms LIMIT p_most)
@@ -156,7 +163,7 @@ BEGIN
     INSERT INTO @.tally (qid, dead) VALUES (p_q, -k);
     UPDATE @.queue SET lost_at = greatest(lost_at, last_ms) WHERE qid = p_q;
   END IF;
-  RETURN to_json(told);
+  RETURN json_build_array(told, more OR k >= p_most);
 END`,
 )
 

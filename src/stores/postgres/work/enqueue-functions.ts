@@ -4,7 +4,8 @@ import { sqlFunction } from '../schema/sql-function.js'
 
 /** The columns of new jobs, an element for each; an array that is null stands for a default in each of them. */
 export const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_ranks int[],
-  p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[], p_places text[]`
+  p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[], p_places text[],
+  p_replaces boolean[]`
 
 /**
  * Takes the queue, the columns of the new jobs (delays and due instants in µs, the others in ms), whether all ids are new,
@@ -28,6 +29,12 @@ BEGIN
       SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('r', wanted) WHERE is_ours;
     RETURN json_build_object('t', t / 1000, 'done', 'draining');
   END IF;
+  IF is_ours AND NOT p_new THEN
+    -- What is remembered of these ids may be out of date.
+    WITH old AS (DELETE FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state <> 4 AND until_ms <= t / 1000
+      AND (state > 4 OR finished_ms + remember_ms <= t / 1000) RETURNING id)
+    DELETE FROM @.checkpoint c USING old WHERE c.id = old.id AND c.qid = p_q;
+  END IF;
   IF p_places IS NOT NULL THEN
     -- Lock, and look in the next statement: nobody else adds members of these sets meanwhile.
     PERFORM FROM @.join_set WHERE sid = ANY (array(SELECT sid FROM @.member_sets_1(p_q, p_ids, p_places))) ORDER BY sid FOR NO KEY UPDATE;
@@ -38,9 +45,10 @@ BEGIN
     -- Lock, and count in the next statement: a snapshot is older than the lock that its statement waits for.
     IF is_ours THEN PERFORM pg_advisory_xact_lock(@lock + 1, p_q); END IF;
     SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
-    SELECT count(DISTINCT u.id) INTO wanted FROM unnest(p_ids) u (id)
+    -- A job that takes the place of a dead one needs room.
+    SELECT count(DISTINCT u.id) INTO wanted FROM unnest(p_ids, p_replaces) u (id, replaces)
       WHERE NOT u.id = ANY (again) AND NOT EXISTS (SELECT FROM @.job j WHERE j.id = u.id AND j.qid = p_q)
-        AND NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q);
+        AND NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q AND (e.state <> 4 OR u.replaces IS NOT TRUE));
     IF wanted > 0 AND wanted > room THEN
       INSERT INTO @.call (at_ms, qid, ids, counts, answers)
         SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('f', cardinality(p_ids)) WHERE is_ours;
@@ -125,6 +133,7 @@ BEGIN
   ELSE
     DELETE FROM @.ended WHERE id = p_id AND qid = p_q AND state = p_state RETURNING * INTO x;
     IF x.id IS NULL THEN RETURN NULL; END IF;
+    DELETE FROM @.payload WHERE head = x.head;
     IF x.flags & 112 > 0 THEN
       PERFORM @.leave_ties_1(p_q, p_id, x.flags, x.places, CASE p_state WHEN 4 THEN 2 END, NULL, NULL, NULL);
     END IF;

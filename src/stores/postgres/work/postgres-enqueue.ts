@@ -360,6 +360,7 @@ export function columnsOf(jobs: readonly NewJob[]): unknown[] {
     column(({ rememberMs }) => (rememberMs > 0 ? Math.ceil(rememberMs) : undefined)),
     jobs.map((job) => weightOf(job)),
     column(({ memberOf }) => memberOf && placesText(memberOf)),
+    column(({ ifWaiting }) => (ifWaiting === undefined ? undefined : true)),
   ]
 }
 

@@ -1,5 +1,6 @@
 /** Recovery before a claim: expired leases become crashes, and jobs that nobody began in time end. */
 
+import { systemClock } from '../../../core/platform/clock.js'
 import type { Buried, Crash, Expired } from '../../contract/claim.js'
 import { fates } from '../../rows/join-row.js'
 import { rememberedForMs, trimLimit, upkeepLimit } from '../../rules/bounds.js'
@@ -49,6 +50,9 @@ interface CrashedAnswer {
   readonly rows: CrashedRow[]
 }
 
+/** A queue to which nothing is added is trimmed at most so often. */
+const trimEveryMs = 1_000
+
 /** The crashes and ends that the answer to the claim lists. */
 interface RecoveryReport {
   readonly crashed: Crash[]
@@ -60,6 +64,8 @@ export class PostgresRecovery {
   readonly #connection: PostgresConnection
   readonly #reports: EndReports
   #run: Promise<number> | undefined
+  /** When each queue is to be trimmed again though nothing was added to it, and the bounds that it was trimmed to. */
+  readonly #trimmed = new Map<number, { readonly limits: string; readonly againAt: number }>()
 
   constructor(connection: PostgresConnection, reports: EndReports) {
     this.#connection = connection
@@ -165,13 +171,28 @@ export class PostgresRecovery {
     return { done, woke }
   }
 
-  /** Jobs have ended. `told`: the number from which on there are reports for joins; null: there are none. */
-  async ended({ qid }: NumberedQueue, trims: boolean, told: number | null): Promise<void> {
+  /**
+   * Jobs have ended. `trims`: more may be kept of them than may be. `told`: the number from which on there are reports for joins;
+   * null: there are none.
+   */
+  async ended(queue: NumberedQueue, trims: boolean, told: number | null): Promise<void> {
     // Who waits for a result is told.
-    this.#connection.call(tellAll, [topics.endsOf(qid)]).catch(() => {})
-    const trimmed = trims ? ((await this.#connection.call(trimEnded, [qid, trimLimit])) as number | null) : null
+    this.#connection.call(tellAll, [topics.endsOf(queue.qid)]).catch(() => {})
+    const trimmed = trims || this.#isTrimDue(queue) ? await this.#trim(queue) : null
     const from = told ?? trimmed
     if (from !== null) await this.#reports.deliver(from)
+  }
+
+  /** What is kept gets too old although nothing is added, and its bounds may change. */
+  #isTrimDue({ qid, limits }: NumberedQueue): boolean {
+    const last = this.#trimmed.get(qid)
+    return last === undefined || last.limits !== limits || last.againAt <= systemClock.mono()
+  }
+
+  async #trim({ qid, limits }: NumberedQueue): Promise<number | null> {
+    const [told, more] = (await this.#connection.call(trimEnded, [qid, trimLimit])) as [number | null, boolean]
+    this.#trimmed.set(qid, { limits, againAt: more ? Number.NEGATIVE_INFINITY : systemClock.mono() + trimEveryMs })
+    return told
   }
 }
 

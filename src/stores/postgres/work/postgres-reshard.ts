@@ -48,6 +48,13 @@ export class PostgresReshard {
     return step
   }
 
+  /** The shard that has an id now. While a reshard is under way, what an old shard has of it is brought there first. */
+  async homeOf(name: string, id: string): Promise<NumberedQueue> {
+    const { shards, leaving } = await this.#queues.current(name)
+    for (const old of leaving) await adopted(this.#connection, old.qid, [id], shards)
+    return shards[shardOf(id, shards.length)]!
+  }
+
   async #bringOver(from: readonly NumberedQueue[], to: readonly NumberedQueue[]): Promise<Step> {
     const found = await this.#connection.call(movableIds, [from.map(({ qid }) => qid), stepLimit])
     const ids = found as [qid: number, id: string][]
@@ -61,9 +68,8 @@ export class PostgresReshard {
 
   /** As it is now. Throws `InvalidArgumentError` for a plain queue. */
   async #ordered(name: string) {
-    await this.#queues.refresh([name])
-    const [of] = await this.#queues.sharded([name])
-    if (of!.shards[0]!.kind === 'ordered') return of!
+    const of = await this.#queues.current(name)
+    if (of.shards[0]!.kind === 'ordered') return of
     throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
   }
 }

@@ -132,6 +132,14 @@ export class PostgresQueues {
     })
   }
 
+  /** As it is now. Throws `UnknownQueueError`. */
+  async current(name: string): Promise<QueueShards> {
+    const [known] = await this.sharded([name])
+    if (known!.shards[0]?.kind === 'plain') return known!
+    await this.refresh([name])
+    return (await this.sharded([name]))[0]!
+  }
+
   /** The shards that hold these ids. Throws `UnknownQueueError`. */
   async holding(ids: readonly { readonly queue: string; readonly id: string }[]): Promise<NumberedQueue[]> {
     const of = await this.sharded(ids.map(({ queue }) => queue))

@@ -75,6 +75,7 @@ export class PostgresSettle {
   async #completeIds(queue: NumberedQueue, fence: number, ids: readonly string[]): Promise<string[]> {
     const answer = await this.#connection.call(completeIds, [queue.qid, fence, ids])
     const [missing, now, wakeAt] = answer as [missing: string[], now: number, wakeAt: number | null]
+    await this.#recovery.ended(queue, false, null)
     await this.#ringAt(queue, wakeAt, now)
     return missing
   }

@@ -1,0 +1,72 @@
+/** Actions of operators on a Postgres store, while others claim and act. */
+
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
+import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+
+let server: PostgresServer
+const closing: { close(): Promise<void> }[] = []
+
+beforeAll(async () => {
+  server = await PostgresServer.start()
+}, 60_000)
+afterAll(async () => {
+  for (const one of closing) await one.close()
+  await server.stop()
+})
+
+async function storeIn(schema: string): Promise<PostgresStore> {
+  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  closing.push(store)
+  await store.open([{ name: 'mail', kind: 'plain', order: 'fifo' }])
+  const jobs = ['a', 'b'].map((id) => ({ id, task: 'send', payload: '{}', priority: 0, rememberMs: 0 }))
+  await store.enqueue([{ callId: 'c', queue: 'mail', jobs }])
+  return store
+}
+
+async function connected(): Promise<pg.Client> {
+  const client = new pg.Client(server.url)
+  await client.connect()
+  closing.push({ close: () => client.end() })
+  return client
+}
+
+/** Resolves once a statement of somebody else waits for this client. */
+async function holdsUp(client: pg.Client): Promise<void> {
+  const waits = 'SELECT FROM pg_stat_activity WHERE pg_backend_pid() = ANY (pg_blocking_pids(pid))'
+  while ((await client.query(waits)).rowCount === 0);
+}
+
+describe('an action on jobs of a Postgres store', () => {
+  it('asks a job to end that has begun between its look and its change', async () => {
+    const store = await storeIn('actions_begun')
+    const client = await connected()
+    await client.query('BEGIN')
+    await client.query(`SELECT FROM actions_begun.job WHERE id = 'a' FOR UPDATE`)
+    const cancelled = store.records.cancel('mail', { ids: ['a'] })
+    await holdsUp(client)
+    // What a claim does.
+    await client.query(`INSERT INTO actions_begun.bunch (fence, lease_ms, lo, hi, qid, n, lo_rank, hi_rank, pool, alone, worker)
+      SELECT 77, actions_begun.us() / 1000 + 60000, stamp, stamp, qid, 1, 0, 0, 0, false, 'w' FROM actions_begun.job WHERE id = 'a'`)
+    await client.query(`UPDATE actions_begun.job SET fence = 77 WHERE id = 'a'`)
+    await client.query('COMMIT')
+
+    expect(await cancelled).toEqual({ changed: 1, more: false })
+    expect(await store.extend([{ queue: 'mail', id: 'a', fence: 77, leaseMs: 60_000 }])).toEqual(['cancel'])
+  })
+
+  it('changes the other jobs if one has ended meanwhile', async () => {
+    const store = await storeIn('actions_ended')
+    const client = await connected()
+    await client.query('BEGIN')
+    await client.query(`DELETE FROM actions_ended.job WHERE id = 'a'`)
+    const buried = store.records.bury('mail', 'all')
+    await holdsUp(client)
+    await client.query('COMMIT')
+
+    expect(await buried).toEqual({ changed: 1, more: false })
+    expect((await store.records.get('mail', 'b'))?.state).toBe('dead')
+  })
+})
