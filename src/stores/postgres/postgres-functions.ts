@@ -11,6 +11,7 @@ import { payloadFunctions } from './ordered/payload-sets.js'
 import { pushFunctions } from './ordered/push-functions.js'
 import { reshardFunctions } from './ordered/reshard-functions.js'
 import { shardClaimFunctions } from './ordered/shard-claim.js'
+import { listingFunctions } from './records/listing-functions.js'
 import { registryFunctions } from './records/postgres-registry.js'
 import { scheduleFunctions } from './records/postgres-schedules.js'
 import { recordFunctions } from './records/record-functions.js'
@@ -51,4 +52,5 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...orderedAdminFunctions,
   sqlEnqueue,
   ...recordFunctions,
+  ...listingFunctions,
 ]

@@ -11,7 +11,8 @@ import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import type { PostgresReshard } from '../work/postgres-reshard.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
 import { logFrom, payloadFrom, type ScoredColumns, scoredFrom, textFrom } from '../work/stored-payload.js'
-import { listJobs, recordOf } from './record-functions.js'
+import { listJobs } from './listing-functions.js'
+import { recordOf } from './record-functions.js'
 
 /** Texts and payloads that are stored in a form of their own. */
 const stored = ['payload', 'meta', 'result', 'checkpoint'] as const

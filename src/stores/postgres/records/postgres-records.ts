@@ -17,6 +17,7 @@ import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js
 import type { PostgresSettle } from '../work/postgres-settle.js'
 import type { PostgresWait } from '../work/postgres-wait.js'
 import { storedText } from '../work/stored-payload.js'
+import { selectJobs } from './listing-functions.js'
 import { fieldsIn, PostgresLook } from './postgres-look.js'
 import * as db from './record-functions.js'
 
@@ -57,7 +58,7 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
     for (const queue of [...shards, ...leaving]) {
       const select = async (these: readonly string[] | null, most: number) => {
         const values = [queue.qid, these, where === 'failed', states, next, again, most]
-        return (await connection.call(db.selectJobs, values)) as SelectedRow[]
+        return (await connection.call(selectJobs, values)) as SelectedRow[]
       }
       const rows = await select(ids, left + 1)
       const taken: SelectedRow[] = []

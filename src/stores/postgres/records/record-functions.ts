@@ -8,7 +8,7 @@ const payloads = (head: string, hand: string, full: boolean) =>
   `'of', CASE WHEN ${head} IS NOT NULL THEN @.payloads_of_1(${head}, ${hand}, ${full ? payloadsInRecord : payloadsInPage}) END`
 
 /** A job of `job` and its notes, as `storedJob` reads it. `p_t`: now, in µs. */
-const liveRow = (full: boolean) => `json_build_object('id', j.id, 'task', j.task,
+export const liveRow = (full: boolean) => `json_build_object('id', j.id, 'task', j.task,
   'state', CASE WHEN j.pool = -1 THEN 5 WHEN j.fence > 0 THEN 2 WHEN abs(j.stamp) > @.us() THEN 0 ELSE 1 END,
   'payload', j.payload, 'codec', j.codec, 'meta', j.meta, 'rank', j.rank, 'attempt', j.attempt, 'crashes', j.crashes,
   'suspect', (j.pool = 1)::int, 'created_at', j.created_ms, 'updated_at', j.updated_ms, 'stamp', abs(j.stamp), 'expires_at', j.expires_ms,
@@ -18,7 +18,7 @@ const liveRow = (full: boolean) => `json_build_object('id', j.id, 'task', j.task
   ${full ? ", 'checkpoint', c.payload, 'checkpoint_codec', c.codec, 'log', c.log" : ''})`
 
 /** The same of a job that has ended. */
-const endedRow = (
+export const endedRow = (
   full: boolean,
 ) => `json_build_object('id', e.id, 'task', e.task, 'state', e.state, 'payload', e.payload, 'codec', e.codec,
   'meta', e.meta, 'rank', e.rank, 'attempt', e.attempt, 'crashes', e.crashes, 'created_at', e.created_ms, 'updated_at', e.finished_ms,
@@ -27,9 +27,9 @@ const endedRow = (
   'fields', c.fields, 'result', e.result, 'result_codec', e.result_codec, 'error', e.error, 'reason', e.reason, 'places', e.places,
   'flags', e.flags, ${payloads('e.head', 'NULL', full)} ${full ? ", 'checkpoint', c.payload, 'checkpoint_codec', c.codec, 'log', c.log" : ''})`
 
-const liveTables = `@.job j LEFT JOIN @.bunch b ON b.fence = j.fence AND j.fence > 0 LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
+export const liveTables = `@.job j LEFT JOIN @.bunch b ON b.fence = j.fence AND j.fence > 0 LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
   LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid LEFT JOIN @.signal_wait w ON w.id = j.id AND w.qid = j.qid`
-const endedTables = '@.ended e LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid'
+export const endedTables = '@.ended e LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid'
 
 /**
  * Takes a queue and an id. Returns `[now, age of dead jobs, row]`, with the row of the live job, or else of what has ended. `p_ended`:
@@ -44,85 +44,6 @@ BEGIN
   IF NOT p_ended THEN SELECT ${liveRow(true)} INTO row FROM ${liveTables} WHERE j.id = p_id COLLATE "C" AND j.qid = p_q; END IF;
   IF row IS NULL THEN SELECT ${endedRow(true)} INTO row FROM ${endedTables} WHERE e.id = p_id COLLATE "C" AND e.qid = p_q; END IF;
   RETURN json_build_array(@.us() / 1000, (SELECT dead_age_ms FROM @.queue WHERE qid = p_q), row);
-END`,
-)
-
-/**
- * Takes the shards of a queue, the order, the states, the position after which to go on or null, and a limit. Returns
- * `[position, row]` of the next jobs that are not past their time. Jobs of an ordered queue that are otherwise equal are in the
- * order of their ids.
- */
-export const listJobs = sqlFunction(
-  'list_1',
-  'p_qids int[], p_by text, p_states int[], p_after json, p_most int',
-  'json',
-  `DECLARE t bigint := @.us(); q @.queue; by_id boolean := p_by = 'id'; has_tie boolean; found json;
-BEGIN
-  SELECT * INTO q FROM @.queue WHERE qid = p_qids[1];
-  has_tie := q.kind = 'ordered' AND NOT by_id;
-  WITH live AS (
-    SELECT qid, id, CASE WHEN pool = -1 THEN 5 WHEN fence > 0 THEN 2 WHEN abs(stamp) > t THEN 0 ELSE 1 END AS state, attempt,
-      pool, rank, stamp, CASE WHEN NOT has_tie THEN ARRAY[seq] ELSE '{}' END AS arrival, fence FROM @.job WHERE qid = ANY (p_qids)),
-  placed AS (
-    SELECT qid, id, true AS is_live, CASE p_by WHEN 'retry' THEN ARRAY[attempt::bigint] || arrival WHEN 'id' THEN ARRAY[0::bigint] ELSE
-      CASE state WHEN 2 THEN ARRAY[0, fence, rank, stamp] WHEN 1 THEN ARRAY[1, (pool = 1)::int, rank, stamp]
-        WHEN 0 THEN ARRAY[2, abs(stamp)] ELSE ARRAY[3, abs(stamp)] END || arrival END AS place
-    FROM live WHERE state = ANY (p_states) AND (p_by <> 'retry' OR (attempt > 1 AND state < 3))
-    UNION ALL
-    SELECT qid, id, false, CASE WHEN by_id THEN ARRAY[1::bigint] WHEN has_tie THEN ARRAY[state + 1, -finished_ms] ELSE ARRAY[state + 1, -finished_ms, -seq] END
-    FROM @.ended WHERE qid = ANY (p_qids) AND state = ANY (p_states) AND state IN (3, 4) AND p_by <> 'retry'
-      AND CASE state WHEN 3 THEN coalesce(until_ms > t / 1000, true) ELSE coalesce(finished_ms + q.dead_age_ms > t / 1000, true) END),
-  page AS (
-    SELECT *, CASE WHEN has_tie THEN id ELSE '' END AS tie FROM placed WHERE p_after IS NULL OR CASE WHEN by_id
-      THEN (id, place) > ((p_after ->> 0) COLLATE "C", ARRAY[(p_after ->> 1)::bigint])
-      ELSE (place, CASE WHEN has_tie THEN id ELSE '' END) > (array(SELECT x::bigint FROM json_array_elements_text(p_after) WITH ORDINALITY a (x, o)
-          WHERE NOT has_tie OR o < json_array_length(p_after) ORDER BY o),
-        CASE WHEN has_tie THEN p_after ->> -1 ELSE '' END COLLATE "C") END
-    ORDER BY CASE WHEN by_id THEN id END, place, tie LIMIT p_most)
-  SELECT json_agg(json_build_array(
-      CASE WHEN by_id THEN json_build_array(p.id, p.place[1]) WHEN has_tie THEN to_json(p.place::text[] || p.tie) ELSE to_json(p.place) END,
-      CASE WHEN p.is_live THEN (SELECT ${liveRow(false)} FROM ${liveTables} WHERE j.id = p.id AND j.qid = p.qid)
-        ELSE (SELECT ${endedRow(false)} FROM ${endedTables} WHERE e.id = p.id AND e.qid = p.qid) END)
-    ORDER BY CASE WHEN by_id THEN p.id END, p.place, p.tie) INTO found FROM page p;
-  RETURN coalesce(found, '[]');
-END`,
-)
-
-/**
- * Selects jobs for a change. Takes a queue or shard, the ids or null for all, whether only those that have failed, the states, and
- * a limit. Of running jobs: those that are not being cancelled; `p_next`: only those with payloads that are due later. `p_again`:
- * no joins of which a member is gone for good.
- *
- * Returns rows as `EndingRow` has them in the order of their states, each with its `state` and the number of its `payloads` that
- * are not in hand.
- */
-export const selectJobs = sqlFunction(
-  'select_1',
-  'p_q int, p_ids text[], p_failed boolean, p_states int[], p_next boolean, p_again boolean, p_most int',
-  'json',
-  `DECLARE t bigint := @.us(); q @.queue;
-BEGIN
-  SELECT * INTO q FROM @.queue WHERE qid = p_q;
-  RETURN (SELECT coalesce(json_agg(x ORDER BY k, a, s, n), '[]') FROM (
-    SELECT array_position(p_states, state) AS k, a, s, n, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,
-      'crashes', crashes, 'pool', pool, 'flags', flags, 'error', error, 'remember', remember_ms,
-      'noted', EXISTS (SELECT FROM @.checkpoint c WHERE c.id = r.id AND c.qid = p_q AND coalesce(c.payload, c.log) IS NOT NULL),
-      'payloads', (SELECT count(*) FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (coalesce(hand, '{}')))) AS x
-    FROM (
-      SELECT id, task, fence, attempt, crashes, pool, flags, error, remember_ms,
-        CASE WHEN fence = 0 AND abs(stamp) <= t THEN ARRAY[pool, rank] ELSE '{}' END AS a, stamp AS s, seq AS n, head, hand, next_stamp,
-        CASE WHEN pool = -1 THEN 5 WHEN fence > 0 THEN 2 WHEN abs(stamp) > t THEN 0 ELSE 1 END AS state
-      FROM @.job WHERE qid = p_q AND (p_ids IS NULL OR id = ANY (p_ids))
-      UNION ALL
-      SELECT id, task, 0, attempt, crashes, 0, flags, error, remember_ms, '{}', -finished_ms, -seq, head, NULL, NULL, state FROM @.ended
-      WHERE qid = p_q AND state IN (3, 4) AND (p_ids IS NULL OR id = ANY (p_ids))
-        AND CASE state WHEN 3 THEN coalesce(until_ms > t / 1000, true) ELSE coalesce(finished_ms + q.dead_age_ms > t / 1000, true) END) r
-    WHERE state = ANY (p_states) AND (NOT p_failed OR attempt > 1)
-      AND (state <> 2 OR CASE WHEN p_next THEN coalesce(next_stamp, (SELECT due FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (hand)
-        ORDER BY seq LIMIT 1)) > t ELSE flags & 8 = 0 END)
-      AND NOT (p_again AND flags & 32 > 0 AND EXISTS (SELECT FROM @.join_job jj JOIN @.join_set s USING (jid) JOIN @.join_end e USING (sid)
-        WHERE jj.id = r.id AND jj.qid = p_q AND s.on_dead <> 'go-on' AND e.fate IN (2, 3)))
-    ORDER BY k, a, s, n LIMIT p_most) y);
 END`,
 )
 
@@ -268,17 +189,6 @@ END`,
 )
 
 export const recordFunctions = [
-  ...[
-    recordOf,
-    listJobs,
-    selectJobs,
-    askToCancel,
-    reviveJobs,
-    removeEnded,
-    noteLoss,
-    switchQueue,
-    writeFields,
-    expectEnds,
-  ],
+  ...[recordOf, askToCancel, reviveJobs, removeEnded, noteLoss, switchQueue, writeFields, expectEnds],
   endedOf,
 ]

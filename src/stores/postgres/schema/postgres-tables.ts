@@ -25,6 +25,7 @@ CREATE TABLE @.job (
   autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on, vacuum_truncate = off);
 CREATE UNIQUE INDEX job_id ON @.job (id, qid);
 CREATE INDEX job_line ON @.job (qid, pool, rank, stamp, seq);
+CREATE INDEX job_retry ON @.job (qid, attempt, seq) WHERE attempt > 1;
 CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL;
 `
 
