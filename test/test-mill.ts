@@ -11,16 +11,24 @@ import { Mill as MillClass } from '#src/mill/mill.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
 import { plainAccess, storeSource } from '#src/mill/store-source.js'
 import { sharedThread } from '#src/store-testing/harness/shared-thread.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { postgresTraits } from '#src/stores/postgres/postgres-traits.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
+import { postgresStoreAddress } from './worker-postgres.js'
 
-/** Every store that a mill can be tested on without a server. */
-export const storeKinds = ['memory', 'sqlite'] as const
-export type StoreKind = (typeof storeKinds)[number]
+/** Every kind of store that a mill is tested on, by its class. */
+export const storeClasses = { memory: MemoryStore, sqlite: SqliteStore, postgres: PostgresStore } as const
+export type StoreKind = keyof typeof storeClasses
+/** Those without a server; a drill asks for another. */
+export const storeKinds = (process.env['STORE_KINDS']?.split(' ') ?? ['memory', 'sqlite']) as StoreKind[]
 
 /** A mill on a store of this kind, fresh for this test. */
 export function testMill(options: Partial<MillOptions> = {}, kind: StoreKind = 'memory'): Mill {
   if (kind === 'sqlite' && options.store === undefined) return onSharedThread(options)
+  if (kind === 'postgres' && options.store === undefined) return onWorkerPostgres(options)
   return closedAfterTest(millrace({ store: 'memory:', ...options }))
 }
 
@@ -32,6 +40,13 @@ function onSharedThread(options: Omit<Partial<MillOptions>, 'store'>): Mill {
   const store = `sqlite:${file}`
   const source = { ...storeSource(store), create: async () => new SqliteStore({ file, startThread: sharedThread }) }
   return closedAfterTest(new MillClass(checkOptions({ ...options, store }, sqliteTraits), source))
+}
+
+/** In a schema of its own. */
+function onWorkerPostgres(options: Omit<Partial<MillOptions>, 'store'>): Mill {
+  const create = async () => new PostgresStore({ address: postgresAddress(await postgresStoreAddress()) })
+  const source = { text: 'a Postgres', access: plainAccess, traits: postgresTraits, create }
+  return closedAfterTest(new MillClass(checkOptions({ ...options, store: 'memory:' }, postgresTraits), source))
 }
 
 /** A mill on a store that the test holds in its hands: to watch its calls, or to put things into it. */

@@ -3,11 +3,10 @@ import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { StoreFullError } from '#src/core/errors.js'
 import { freePort } from '#src/store-testing/servers/free-port.js'
-import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
+import type { Store } from '#src/stores/contract/store.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { scriptedTask } from '../../scripted-task.js'
-import { storeKinds, testMill } from '../../test-mill.js'
+import { storeClasses, storeKinds, testMill } from '../../test-mill.js'
 
 describe.each(storeKinds)('stopping, on %s', (kind) => {
   it('waits for running handlers and settles them', async () => {
@@ -42,7 +41,7 @@ describe.each(storeKinds)('stopping, on %s', (kind) => {
   })
 
   it('is limited by its grace even if the store accepts no settles', { timeout: 20_000 }, async () => {
-    const { prototype } = kind === 'memory' ? MemoryStore : SqliteStore
+    const { prototype }: { prototype: Store } = storeClasses[kind]
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)
     const completed = vi.spyOn(prototype, 'settle').mockRejectedValue(new StoreFullError('no room'))
@@ -57,7 +56,7 @@ describe.each(storeKinds)('stopping, on %s', (kind) => {
   })
 
   it('is not disturbed by a claim that fails after it has begun', async () => {
-    const { prototype } = kind === 'memory' ? MemoryStore : SqliteStore
+    const { prototype }: { prototype: Store } = storeClasses[kind]
     let fail = (_: Error) => {}
     const asked = new Promise<void>((resolve) => {
       const claim = vi.spyOn(prototype, 'claim').mockImplementation(() => {
