@@ -1,5 +1,6 @@
 /** All functions that a Postgres store has in the database, in the order in which they are made. */
 
+import { repairFunctions } from './health/postgres-fsck-repair.js'
 import { reportFunctions } from './joins/join-reports.js'
 import { graphFunctions } from './joins/postgres-graph.js'
 import { jobStepFunctions } from './joins/postgres-job-steps.js'
@@ -52,5 +53,6 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...orderedAdminFunctions,
   sqlEnqueue,
   ...recordFunctions,
+  ...repairFunctions,
   ...listingFunctions,
 ]

@@ -14,12 +14,16 @@ import type { Schedules } from '../contract/schedules.js'
 import type { ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../contract/settle.js'
 import type { Steps } from '../contract/steps.js'
 import type { Store } from '../contract/store.js'
+import type { StoreHealth } from '../contract/store-health.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
 import { addHistory, readHistory } from '../sql/sql-history.js'
 import type { PostgresAddress } from './client/postgres-address.js'
 import { PostgresConnection } from './client/postgres-connection.js'
 import { PostgresListener } from './client/postgres-listener.js'
+import { PostgresDoctor } from './health/postgres-doctor.js'
+import { checkPostgres } from './health/postgres-fsck.js'
+import { repairPostgres } from './health/postgres-fsck-repair.js'
 import { PostgresReports } from './joins/join-reports.js'
 import { PostgresSteps } from './joins/postgres-job-steps.js'
 import { PostgresJoins } from './joins/postgres-joins.js'
@@ -62,6 +66,7 @@ export class PostgresStore implements Store {
   readonly records: Records
   readonly live: LiveMessages
   readonly history: History
+  readonly health: StoreHealth
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -117,6 +122,13 @@ export class PostgresStore implements Store {
       add: (entries) => this.#runner.run('history', (now) => addHistory(entries, now)),
       read: (of, span) => this.#runner.run(undefined, (now) => readHistory(of, span, now)),
     })
+    const doctor = new PostgresDoctor(connection, this.#listener)
+    const repairing = this.#guarded({
+      check: (queue?: string) => checkPostgres(connection, queue),
+      repair: (queue?: string) => repairPostgres(connection, queue),
+    })
+    // An examination makes no schema.
+    this.health = { ...repairing, examine: () => doctor.examine() }
     // Each watch adds a listener, and the number of watches has no limit.
     setMaxListeners(0, this.#closing.signal)
     const guard = { refuseClosed: () => this.#refuseClosed(), ready: () => this.#ready() }
