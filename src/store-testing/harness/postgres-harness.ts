@@ -108,11 +108,13 @@ export function postgresHarness(url: string): HarnessMaker {
         return rows.flatMap(auditEntry)
       },
       async close() {
+        const faults = isOpen ? ((await handles[0]?.health.check()) ?? []).filter(({ level }) => level === 'error') : []
         for (const store of handles.splice(0)) await store.close()
         if (!isOpen) return
         isOpen = false
         await eyes.query(inSchema(emptied, schema).replace("'@'", `'${quoted(schema)}'`))
         free.push({ schema, eyes })
+        if (faults.length > 0) throw new Error(`fsck: ${faults.map(({ what, text }) => `${what}: ${text}`).join('\n')}`)
       },
     }
   }
