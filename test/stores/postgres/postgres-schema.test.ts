@@ -38,6 +38,20 @@ describe('the schema of a Postgres store', () => {
     expect((await store.depth(['mail'])).depths[0]!.ready).toBe(0)
   })
 
+  it('gets the functions that it lacks, and keeps those of another version', async () => {
+    await storeIn('older').open([mail])
+    const connection = new PostgresConnection(postgresAddress(server.url), 'older')
+    await connection.query(
+      `DROP FUNCTION older.depth_1; CREATE FUNCTION older.depth_0() RETURNS int LANGUAGE sql AS 'SELECT 1'`,
+    )
+
+    const depths = await Promise.all([storeIn('older'), storeIn('older')].map((store) => store.depth(['mail'])))
+
+    expect(depths.map((of) => of.depths[0]!.ready)).toEqual([0, 0])
+    expect(await connection.query('SELECT older.depth_0()', [])).toEqual([[1]])
+    await connection.close()
+  })
+
   it('is refused if a newer version of Millrace has made it', async () => {
     await storeIn('newer').open([mail])
     const connection = new PostgresConnection(postgresAddress(server.url), 'newer')

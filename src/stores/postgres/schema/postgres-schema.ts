@@ -29,9 +29,10 @@ interface SchemaConnection {
 }
 
 /**
- * Makes the schema unless it is there. Several processes may do so at once.
+ * Makes the schema unless it is there, and adds functions that it lacks: those of an older version of Millrace stay, so that its
+ * processes go on. Several processes may do so at once.
  *
- * Throws `StoreVersionError` if a newer version of Millrace has made it.
+ * Throws `StoreVersionError` if a newer version of Millrace has changed its tables.
  */
 export async function ensureSchema(
   connection: SchemaConnection,
@@ -47,6 +48,14 @@ export async function ensureSchema(
     throw new StoreVersionError(
       `the schema '${schema}' was made by a newer version of Millrace (it has version ${version}, this one knows ${schemaVersion}). Upgrade this process; nothing was written.`,
     )
+  const there = (await connection.query('SELECT proname FROM pg_proc WHERE pronamespace = $1::regnamespace', [
+    quoted(schema),
+  ])) as [string][]
+  const names = new Set(there.map(([name]) => name))
+  const lacking = functions.filter(({ name }) => !names.has(name))
+  if (lacking.length === 0) return
+  const lock = inSchema('SELECT pg_advisory_xact_lock(@lock, 0);', schema)
+  await connection.query([lock, ...lacking.map((one) => creationOf(one, schema))].join('\n'))
 }
 
 async function versionIn(connection: SchemaConnection, schema: string): Promise<number | undefined> {
