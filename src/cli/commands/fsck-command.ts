@@ -16,8 +16,8 @@ export function addFsck(program: Command): void {
       `
   Without --repair it only reads. It works in small steps while jobs go on; its duration grows with the number of jobs.
   --repair loses no job and runs none twice. It corrects counters. A running job without a lease gets one, and a claim takes
-  it back at the end of that lease (Redis and Postgres: 30 s, because its worker may live; SQLite: at once, if no worker is known). The
-  other findings need a person. Exits with 1 if an error is found, or left.
+  it back at the end of that lease (Redis and Postgres: 30 s, because its worker may live; SQLite: at once, if no worker is
+  known). The other findings need a person. Exits with 1 if an error is found, or left.
 
 Examples:
   $ millrace fsck

@@ -22,8 +22,7 @@ const asked = `SELECT json_build_object(
   'preparedForMs', (SELECT extract(epoch FROM max(now() - prepared)) * 1000 FROM pg_prepared_xacts WHERE database = current_database()),
   'slots', CASE WHEN NOT pg_is_in_recovery() THEN (SELECT json_agg(json_build_object('name', slot_name, 'isActive', active,
     'bytes', pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))) FROM pg_replication_slots WHERE restart_lsn IS NOT NULL) END,
-  'rows', (SELECT json_build_object('live', n_live_tup, 'dead', n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'job'),
-  'nowMs', extract(epoch FROM clock_timestamp()) * 1000)`
+  'rows', (SELECT json_build_object('live', n_live_tup, 'dead', n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'job'))`
 
 export class PostgresDoctor {
   readonly #connection: PostgresConnection
@@ -38,14 +37,15 @@ export class PostgresDoctor {
 
   /** See `StoreHealth.examine`. Throws as the connection does. */
   async examine(): Promise<FsckFinding[]> {
-    const { schema } = this.#connection
+    const now = 'SELECT extract(epoch FROM clock_timestamp()) * 1000'
     // Connects.
-    await this.#connection.query('SELECT 1', [])
+    await this.#connection.query(now, [])
     const sentAt = systemClock.mono()
     const wallAt = systemClock.now()
-    const [[facts]] = (await this.#connection.query(asked, [schema])) as [[PostgresFacts & { readonly nowMs: number }]]
+    const [[serverAt]] = (await this.#connection.query(now, [])) as [[number]]
     const tripMs = systemClock.mono() - sentAt
-    const aheadMs = facts.nowMs - wallAt - tripMs / 2
+    const aheadMs = Number(serverAt) - wallAt - tripMs / 2
+    const [[facts]] = (await this.#connection.query(asked, [this.#connection.schema])) as [[PostgresFacts]]
     return judgePostgres({ ...facts, tripMs, aheadMs, hears: await this.#hears() })
   }
 
