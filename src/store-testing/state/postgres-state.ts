@@ -11,6 +11,7 @@ import { endedStates, jobFlags } from '../../stores/postgres/schema/postgres-tab
 import { logFrom, payloadFrom, textFrom } from '../../stores/postgres/work/stored-payload.js'
 import { callMemoryCount, callMemoryMs } from '../../stores/rules/bounds.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
+import { boundsOf, limitsFrom } from '../../stores/rules/limit-rules.js'
 import { dueAt } from '../../stores/rules/sequence.js'
 import { isLed } from '../../stores/rules/wake-lead.js'
 import {
@@ -25,6 +26,7 @@ import {
   canonicalPayload,
   canonicalStep,
 } from './canonical-state.js'
+import { postgresLanes, postgresThrottles } from './postgres-limits-state.js'
 
 /** A row; whole numbers of 8 bytes come as text. */
 type PgRow = Readonly<Record<string, unknown>>
@@ -35,9 +37,10 @@ export async function postgresState(ask: AskPostgres): Promise<CanonicalState> {
   const [clock] = await ask('SELECT @.us() / 1000 AS now, @.run() AS run')
   const now = Number(clock!['now'])
   const queues: CanonicalQueue[] = []
+  const { throttles, shut } = await postgresThrottles(ask, now)
   for (const queue of await ask('SELECT * FROM @.queue ORDER BY shard'))
-    queues.push(await canonicalQueue(ask, queue, now))
-  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)), throttles: [] }
+    queues.push(await canonicalQueue(ask, queue, now, shut))
+  return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)), throttles }
 }
 
 /** The entries of the job in this row. */
@@ -46,7 +49,12 @@ function stepsOf(row: string): string {
        FROM @.step s WHERE s.id = ${row}.id AND s.qid = ${row}.qid) AS steps`
 }
 
-async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Promise<CanonicalQueue> {
+async function canonicalQueue(
+  ask: AskPostgres,
+  queue: PgRow,
+  now: number,
+  shut: ReadonlyMap<string, number>,
+): Promise<CanonicalQueue> {
   const of = [queue['qid']]
   const jobs = await ask(
     `SELECT j.*, coalesce(o.worker, b.worker) AS worker, b.alone, coalesce(o.lease_ms, b.lease_ms) AS until_lease, o.started_ms, o.host, o.boot, o.pidns, o.pid, o.ticks,
@@ -89,12 +97,12 @@ async function canonicalQueue(ask: AskPostgres, queue: PgRow, now: number): Prom
     resultsCount: share(queue['results_limit']),
     deadAgeMs: deadAge,
     deadCount: share(queue['dead_count']),
-    maxRunning: null,
-    throttle: null,
-    heldInMs: null,
-    shutInMs: null,
+    maxRunning: boundsOf(limitsFrom(String(queue['limits']))).maxRunning ?? null,
+    throttle: textOr(queue['throttle']),
+    heldInMs: inMs(numberOr(queue['held_until']), now),
+    shutInMs: inMs(shut.get(String(queue['qid'])) ?? null, now),
     sparesInMs: Number(queue['spares_until']) > now ? Number(queue['spares_until']) - now : null,
-    lanes: { turns: [], shut: [], held: [], paused: [] },
+    lanes: await postgresLanes(ask, queue['qid'], now),
     paused: queue['paused'] === true,
     draining: queue['draining'] === true,
     processed: Number(counts!['processed']),
@@ -222,7 +230,7 @@ function facts(row: PgRow) {
     payloads: null,
     successor: null,
     priority: 0 - Number(row['rank']),
-    group: null,
+    group: textOr(row['grp']),
     stamp: Math.abs(Number(row['stamp'])),
     attempt: Number(row['attempt']),
     crashes: Number(row['crashes']),
@@ -274,6 +282,10 @@ async function calls(ask: AskPostgres, qid: unknown, now: number): Promise<Canon
       .map(([id, at]) => ({ id, at }))
       .filter(({ at }) => at + callMemoryMs > now),
   )
+}
+
+function inMs(until: number | null, now: number): number | null {
+  return until !== null && until > now ? until - now : null
 }
 
 function numberOr(value: unknown): number | null {

@@ -5,6 +5,10 @@ import { reportFunctions } from './joins/join-reports.js'
 import { graphFunctions } from './joins/postgres-graph.js'
 import { jobStepFunctions } from './joins/postgres-job-steps.js'
 import { joinFunctions } from './joins/postgres-joins.js'
+import { applyFunctions } from './limits/apply-function.js'
+import { laneFunctions } from './limits/lane-functions.js'
+import { lookFunctions } from './limits/look-function.js'
+import { throttleFunctions } from './limits/throttle-functions.js'
 import { inboxFunctions } from './ordered/inbox-functions.js'
 import { orderedAdminFunctions } from './ordered/ordered-admin.js'
 import { orderedEndFunctions } from './ordered/ordered-end-functions.js'
@@ -30,6 +34,10 @@ import { stepFunctions } from './work/step-function.js'
 
 export const postgresFunctions: readonly SqlFunction[] = [
   ...settingsFunctions,
+  ...laneFunctions,
+  ...lookFunctions,
+  ...applyFunctions,
+  ...throttleFunctions,
   ...enqueueFunctions,
   ...payloadFunctions,
   ...pushFunctions,

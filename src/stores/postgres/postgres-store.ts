@@ -27,6 +27,7 @@ import { repairPostgres } from './health/postgres-fsck-repair.js'
 import { PostgresReports } from './joins/join-reports.js'
 import { PostgresSteps } from './joins/postgres-job-steps.js'
 import { PostgresJoins } from './joins/postgres-joins.js'
+import { PostgresThrottles } from './limits/throttle-admin.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
 import { postgresLive } from './records/postgres-live.js'
@@ -67,6 +68,7 @@ export class PostgresStore implements Store {
   readonly live: LiveMessages
   readonly history: History
   readonly health: StoreHealth
+  readonly throttles: PostgresThrottles
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -91,6 +93,7 @@ export class PostgresStore implements Store {
     this.#listener = new PostgresListener(connection, address)
     this.#queues = queues
     this.transactions = new PostgresTransactions(connection.schema, queues)
+    this.throttles = new PostgresThrottles(connection, queues, (call) => this.#underWay(call))
     this.#enqueue = new PostgresEnqueue(connection, queues, reports)
     this.#claim = new PostgresClaim({ connection, queues, recovery, upkeep, mostClaimBytes: most })
     this.#settle = new PostgresSettle(connection, queues, recovery)

@@ -9,10 +9,6 @@ const maxDelayMs = 100 * 365 * 86_400_000
 export const postgresTraits: StoreTraits = {
   ...fullTraits,
   name: 'postgres',
-  groups: false,
-  inTurns: false,
-  throttled: false,
-  limited: false,
   shared: true,
   replicated: false,
   remote: true,

@@ -108,32 +108,38 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     assert.deepEqual(await scene.claimIds(), ['x2'])
   },
 
-  async 'with a higher limit for each group, or none, a full group has its turn at once'(scene) {
-    await scene.openQueue(onePerGroup)
-    await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'x5'))
-    const first = await scene.claimOne()
-    assert.deepEqual((await scene.stored()).lanes.turns, [])
-    await scene.openQueue({ maxRunning: { perGroup: 2 } })
-    assert.deepEqual(await scene.claimIds(), ['x2'])
-    await scene.end(first, { kind: 'complete' })
-    assert.deepEqual(await scene.claimIds(), ['x3'])
+  'with a higher limit for each group, or none, a full group has its turn at once': plainCase(
+    [groups, limited, records],
+    async (scene) => {
+      await scene.openQueue(onePerGroup)
+      await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'x5'))
+      const first = await scene.claimOne()
+      assert.deepEqual((await scene.stored()).lanes.turns, [])
+      await scene.openQueue({ maxRunning: { perGroup: 2 } })
+      assert.deepEqual(await scene.claimIds(), ['x2'])
+      await scene.end(first, { kind: 'complete' })
+      assert.deepEqual(await scene.claimIds(), ['x3'])
 
-    await scene.openQueue({ maxRunning: 'none' })
-    assert.deepEqual(await scene.claimIds(), ['x4', 'x5'])
-  },
+      await scene.openQueue({ maxRunning: 'none' })
+      assert.deepEqual(await scene.claimIds(), ['x4', 'x5'])
+    },
+  ),
 
-  async 'with a lower limit for each group a group starts nothing until enough of its jobs have ended'(scene) {
-    await scene.openQueue({ maxRunning: { perGroup: 3 } })
-    await scene.add(...grouped('x1', 'x2', 'x3', 'x4'))
-    const { claims } = await scene.claim({ limit: 2 })
-    await scene.openQueue(onePerGroup)
-    assert.equal((await denied(scene))[0]?.reason, 'full')
-    await scene.end(claims[0]!, { kind: 'complete' })
-    assert.equal((await denied(scene))[0]?.reason, 'full')
-    await scene.end(claims[1]!, { kind: 'complete' })
+  'with a lower limit for each group a group starts nothing until enough of its jobs have ended': plainCase(
+    [groups, limited, records],
+    async (scene) => {
+      await scene.openQueue({ maxRunning: { perGroup: 3 } })
+      await scene.add(...grouped('x1', 'x2', 'x3', 'x4'))
+      const { claims } = await scene.claim({ limit: 2 })
+      await scene.openQueue(onePerGroup)
+      assert.equal((await denied(scene))[0]?.reason, 'full')
+      await scene.end(claims[0]!, { kind: 'complete' })
+      assert.equal((await denied(scene))[0]?.reason, 'full')
+      await scene.end(claims[1]!, { kind: 'complete' })
 
-    assert.deepEqual(await scene.claimIds(), ['x3'])
-  },
+      assert.deepEqual(await scene.claimIds(), ['x3'])
+    },
+  ),
 
   async 'a claim alone gets another job if its suspect must wait for its group'(scene) {
     await scene.openQueue(onePerGroup)

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
-import { firstUse, groups, orderedCase, plainCase, plainConcern, throttled } from '../scenes/contract-case.js'
+import { firstUse, groups, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
 import {
   byGroup,
   denied,
@@ -112,17 +112,20 @@ export const groupRates = plainConcern('rates of groups', [throttled, groups], {
     assert.deepEqual(await takenOf(scene), { x: 5, y: 1 })
   },
 
-  async 'another process applies the rate of a group from its next claim on, and shows it'(scene) {
-    await scene.openQueue({ throttle: two })
-    await scene.add(...manyOf('x', 9))
-    assert.deepEqual(await takenOf(scene, { limit: 1 }), { x: 1 })
-    const other = await scene.harness.open()
-    await other.throttles!.setRate(scene.queue, 'x', [rule(5, 10_000, { spreadMs: 50 })])
+  'another process applies the rate of a group from its next claim on, and shows it': plainCase(
+    [throttled, groups, records],
+    async (scene) => {
+      await scene.openQueue({ throttle: two })
+      await scene.add(...manyOf('x', 9))
+      assert.deepEqual(await takenOf(scene, { limit: 1 }), { x: 1 })
+      const other = await scene.harness.open()
+      await other.throttles!.setRate(scene.queue, 'x', [rule(5, 10_000, { spreadMs: 50 })])
 
-    assert.deepEqual(await takenOf(scene), { x: 4 })
-    const told = (await other.records!.queues()).find(({ name }) => name === scene.queue)
-    assert.deepEqual(told?.throttle?.own, { groups: 1, longestMs: 10_050, leastSpreadMs: 50 })
-  },
+      assert.deepEqual(await takenOf(scene), { x: 4 })
+      const told = (await other.records!.queues()).find(({ name }) => name === scene.queue)
+      assert.deepEqual(told?.throttle?.own, { groups: 1, longestMs: 10_050, leastSpreadMs: 50 })
+    },
+  ),
 
   async 'rates of groups are listed by name, and the state of a group shows its own rules and its starts'(scene) {
     await rated(scene, rule(5, 10_000), rule(9, 60_000))

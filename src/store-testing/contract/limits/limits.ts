@@ -151,7 +151,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     await rest.isUndisturbed()
   },
 
-  async 'the limit may be changed, and counts jobs that run already'(scene) {
+  'the limit may be changed, and counts jobs that run already': plainCase([limited, records], async (scene) => {
     assert.deepEqual((await scene.openQueue({ maxRunning: 2 })).maxRunning, 2)
     await scene.add(...jobs(9))
     const first: readonly Claim[] = (await scene.claim()).claims
@@ -163,7 +163,7 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     await denied(scene)
     assert.equal((await scene.openQueue({ maxRunning: 'none' })).maxRunning, undefined)
     assert.equal(await taken(scene), 6)
-  },
+  }),
 
   async 'two queues do not share a limit'(scene) {
     await scene.openQueue({ maxRunning: 1 })

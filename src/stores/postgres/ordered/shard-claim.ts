@@ -35,7 +35,7 @@ BEGIN
   b AS (INSERT INTO @.bunch SELECT p_fence, t / 1000 + p_lease, min(stamp), max(stamp), q.qid, count(*), 0, 0, max(pool), p_alone, p_worker
     FROM u HAVING count(*) > 0),
   y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u HAVING count(*) > 0)
-  SELECT json_agg(json_build_array(id, task, '', NULL, NULL, 0, attempt, crashes, created_ms, stamp, NULL, error, NULL, 0, payloads, has_more)
+  SELECT json_agg(json_build_array(id, task, '', NULL, NULL, 0, attempt, crashes, created_ms, stamp, NULL, error, NULL, 0, NULL, payloads, has_more)
       ORDER BY stamp, seq, id), count(*), coalesce(sum(bytes), 0) INTO jobs, taken_n, taken_weight FROM u;
   -- An id that has ended while a push held it has no payloads: it goes, unless a push still holds it.
   bare := array(SELECT ctid FROM @.job WHERE ctid = ANY (p_got) AND fence = 0 AND NOT EXISTS (SELECT FROM @.payload p WHERE p.head = job.head));

@@ -1,14 +1,16 @@
 /** The tables of a Postgres store. Texts that are compared are in the order of their bytes. */
 
 import { joinTables } from './join-tables.js'
+import { limitTables } from './limit-tables.js'
 import { ordered } from './ordered-tables.js'
 import { recordsTables } from './records-tables.js'
 
 /**
  * `job`: what waits and what runs. A claim writes only the fence, which no index contains, and pages have room: no index is
  * written then. A place is `stamp`, the instant in µs from which the job may begin, negated in a queue that takes the
- * latest first; and `seq`, which orders equal stamps. `flags`: see `jobFlags`. `pool` -1: it waits for its members or for a signal.
- * `places`: of a member, in its joins. The columns from `head` on are for ordered queues: see `ordered-tables`.
+ * latest first; and `seq`, which orders equal stamps. `flags`: see `jobFlags`. `pool`: 0, 1 for a suspect, 2 in the lane of its
+ * group, -1: it waits for its members or for a signal. `places`: of a member, in its joins. The columns from `head` on are
+ * for ordered queues: see `ordered-tables`.
  *
  * Dead rows must go soon, however few they are, and truncating a table would lock everybody out.
  */
@@ -19,20 +21,22 @@ CREATE TABLE @.job (
   qid int NOT NULL, weight int NOT NULL DEFAULT 0,
   pool smallint NOT NULL DEFAULT 0, rank int NOT NULL DEFAULT 0, attempt smallint NOT NULL DEFAULT 1,
   crashes smallint NOT NULL DEFAULT 0, flags smallint NOT NULL DEFAULT 0,
-  id text COLLATE "C" NOT NULL, task text NOT NULL, codec text, meta text, error text, payload text NOT NULL, places text,
+  id text COLLATE "C" NOT NULL, task text NOT NULL, grp text COLLATE "C", codec text, meta text, error text, payload text NOT NULL, places text,
   head bigint, hand bigint[], next_stamp bigint, next_created_ms bigint
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on, vacuum_truncate = off);
 CREATE UNIQUE INDEX job_id ON @.job (id, qid);
 CREATE INDEX job_line ON @.job (qid, pool, rank, stamp, seq);
 CREATE INDEX job_retry ON @.job (qid, attempt, seq) WHERE attempt > 1;
+CREATE INDEX job_lane ON @.job (qid, grp, rank, stamp, seq) WHERE pool = 2;
 CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL;
 `
 
 /**
  * `bunch`: the jobs of one claim, of which `n` still run. Its lease is that of all but those that have a row with a lease of
  * their own in `beat`, and so is its worker: a job may have been adopted. They lie between the
- * places `lo` and `hi`, in the ranks from `lo_rank` to `hi_rank`.
+ * places `lo` and `hi`, in the ranks from `lo_rank` to `hi_rank`, in one pool; 3 stands for 0 and 2. `bounded`: its end may
+ * make room for other jobs.
  *
  * `checkpoint`: what a job has beside its row: its checkpoint, its log, its fields, and why it is to be cancelled. `expected`:
  * the jobs whose results somebody waits for.
@@ -40,7 +44,8 @@ CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL
 const claims = `
 CREATE TABLE @.bunch (
   fence bigint PRIMARY KEY, lease_ms bigint NOT NULL, lo bigint NOT NULL, hi bigint NOT NULL, qid int NOT NULL, n int NOT NULL,
-  lo_rank int NOT NULL, hi_rank int NOT NULL, pool smallint NOT NULL, alone boolean NOT NULL, worker text NOT NULL
+  lo_rank int NOT NULL, hi_rank int NOT NULL, pool smallint NOT NULL, alone boolean NOT NULL, worker text NOT NULL,
+  bounded boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 50);
 CREATE INDEX bunch_lease ON @.bunch (qid, lease_ms);
 CREATE TABLE @.beat (
@@ -63,7 +68,7 @@ CREATE TABLE @.ended (
   qid int NOT NULL, state smallint NOT NULL, flags smallint NOT NULL DEFAULT 0, rank int NOT NULL, attempt smallint NOT NULL, crashes smallint NOT NULL,
   seq bigint NOT NULL DEFAULT nextval('@.job_seq'), stamp bigint NOT NULL, created_ms bigint NOT NULL, finished_ms bigint NOT NULL,
   until_ms bigint, remember_ms bigint NOT NULL,
-  id text COLLATE "C" NOT NULL, task text NOT NULL, worker text, codec text, meta text, error text, reason text, payload text,
+  id text COLLATE "C" NOT NULL, task text NOT NULL, grp text COLLATE "C", worker text, codec text, meta text, error text, reason text, payload text,
   result text, result_codec text, places text,
   started_ms bigint, host text, boot text, pidns text, pid bigint, ticks bigint, progress text, head bigint, PRIMARY KEY (id, qid)
 );
@@ -77,7 +82,7 @@ CREATE INDEX ended_until ON @.ended (qid, until_ms) WHERE until_ms IS NOT NULL;
  *
  * `floor`: a place of each queue and priority below which nothing is left to take. `tally`: what calls have changed in the
  * counts of their queues, a row each; a fold adds the rows up. `call`: the enqueues of the last minute. `waiter`: who
- * waits for which queue.
+ * waits for which queue. A queue that is `limited` has, or once had, lanes or a limit: its claims look before they take.
  */
 const queues = `
 CREATE TABLE @.queue (
@@ -89,8 +94,11 @@ CREATE TABLE @.queue (
   limits text NOT NULL DEFAULT '{}', max_pending bigint, crash_limit int NOT NULL DEFAULT 3, results_limit bigint,
   dead_age_ms bigint, dead_count bigint, lost_at bigint,
   run bigint NOT NULL, spares_until bigint NOT NULL DEFAULT 0,
-  lead_worker text, lead_wake_at bigint, suspect_lead_worker text, suspect_lead_wake_at bigint, UNIQUE (name, shard)
+  lead_worker text, lead_wake_at bigint, suspect_lead_worker text, suspect_lead_wake_at bigint,
+  limited boolean NOT NULL DEFAULT false, max_running bigint, max_per_group bigint, held_until bigint,
+  throttle text COLLATE "C", throttle_by text, UNIQUE (name, shard)
 ) WITH (fillfactor = 20);
+CREATE INDEX queue_throttle ON @.queue (throttle) WHERE throttle IS NOT NULL;
 CREATE TABLE @.floor (qid int, rank int, stamp bigint NOT NULL, PRIMARY KEY (qid, rank)) WITH (fillfactor = 20);
 CREATE TABLE @.tally (
   qid int NOT NULL, waiting bigint NOT NULL DEFAULT 0, retries bigint NOT NULL DEFAULT 0, dead bigint NOT NULL DEFAULT 0,
@@ -107,7 +115,7 @@ export const tables: string = `
 CREATE SEQUENCE @.job_seq CACHE 1;
 CREATE SEQUENCE @.fence_seq;
 CREATE TABLE @.meta (name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
-${queues}${job}${claims}${ended}${joinTables}${ordered}${recordsTables}`
+${queues}${job}${claims}${ended}${joinTables}${ordered}${recordsTables}${limitTables}`
 
 /** The bits of `job.flags`. Nothing is looked up for a job that has none. */
 export const jobFlags = {

@@ -14,6 +14,7 @@ export const lookAtJobs = sqlFunction(
   RETURN (SELECT json_build_array(@.us() / 1000, coalesce(json_agg(x), '[]')) FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
         'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', coalesce(c.payload, c.log) IS NOT NULL, 'reason', c.reason, 'hand', cardinality(j.hand),
+        'grp', j.grp,
         'worker', coalesce(o.worker, b.worker), 'alone', b.alone) AS x
       FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid = p_q
     UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state IN (3, 4) AND head IS NULL) r (x));
@@ -25,8 +26,11 @@ END`,
  * `to`: `back` to its old place · `line`: ready behind all others · `later`: due after `delay` µs · `aside`: it waits for
  * `signal`, at most `withinMs` · `dead`, `kept`: it stays as ended · `known`: only its id stays, for `forMs` · `gone`.
  *
- * Returns `[now, done, told, woke]`: for each end, whether the job was still as it was seen; the number from which on there are
- * reports for joins, null if there are none; and whether a job is ready because its signal came first.
+ * A job of a group that waits does so in its lane; `hold`: until when in ms from now its queue, or its `holdGroup`, is held back.
+ *
+ * Returns `[now, done, told, woke, freed, limited]`: for each end, whether the job was still as it was seen; the number from which on
+ * there are reports for joins, null if there are none; whether a job is ready because its signal came first; whether some end may
+ * have made room for jobs; and whether the queue is limited.
  */
 export const endJobs = sqlFunction(
   'ends_1',
@@ -34,19 +38,22 @@ export const endJobs = sqlFunction(
   'json',
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; b @.beat; done boolean[] := '{}'; left_n int; held text;
-  waits int; way int; told bigint; woke boolean := false;
+  waits int; way int; told bigint; woke boolean := false; due bigint; grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}';
+  is_bounded boolean; freed boolean := false;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
       reason text, delay bigint, "forMs" bigint, state int, result text, codec text, count text,
-      started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint, rest boolean) LOOP
+      started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint, rest boolean, hold bigint, "holdGroup" text) LOOP
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR UPDATE;
     -- Somebody else may have run it now.
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN done := done || false; CONTINUE; END IF;
     held := NULL; b := NULL;
     IF o.fence > 0 THEN
-      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, worker INTO left_n, held;
+      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, worker, bounded INTO left_n, held, is_bounded;
+      freed := freed OR is_bounded;
+      IF o.grp IS NOT NULL THEN left_grps := left_grps || o.grp; END IF;
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
       IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q RETURNING * INTO b; END IF;
       held := coalesce(b.worker, held);
@@ -69,11 +76,13 @@ BEGIN
       UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error, pool = -1,
         flags = o.flags & 116 | 128 WHERE id = o.id AND qid = p_q;
     ELSIF e."to" IN ('back', 'line', 'later') THEN
-      UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error, pool = e.pool,
+      UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error,
+        pool = CASE WHEN e.pool = 0 AND o.grp IS NOT NULL THEN 2 ELSE e.pool END,
         flags = o.flags & 116 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END,
         stamp = CASE e."to" WHEN 'back' THEN o.stamp WHEN 'line' THEN t * way ELSE (t + e.delay) * way END,
         seq = CASE e."to" WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE nextval('@.job_seq') END
-        WHERE id = o.id AND qid = p_q;
+        WHERE id = o.id AND qid = p_q RETURNING abs(stamp) INTO due;
+      IF o.grp IS NOT NULL AND e.pool <> 1 THEN grps := grps || o.grp; dues := dues || due; END IF;
       IF e."to" = 'back' THEN UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp; END IF;
     ELSE
       DELETE FROM @.job WHERE id = o.id AND qid = p_q;
@@ -84,11 +93,11 @@ BEGIN
         DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_q;
       END IF;
       IF e."to" IN ('dead', 'kept') THEN
-        INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, worker,
+        INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, grp, worker,
             codec, meta, error, reason, payload, places, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
           VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 16 END, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms,
             CASE WHEN e."forMs" IS NOT NULL THEN greatest(ms + e."forMs", (SELECT max(until_ms) FROM @.expected WHERE id = o.id AND qid = p_q)) END,
-            o.remember_ms, o.id, o.task, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
+            o.remember_ms, o.id, o.task, o.grp, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
             coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
           ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, flags = excluded.flags, places = excluded.places,
             attempt = excluded.attempt, crashes = excluded.crashes, finished_ms = ms, until_ms = excluded.until_ms, error = excluded.error, reason = excluded.reason, payload = excluded.payload,
@@ -114,9 +123,12 @@ BEGIN
         - CASE WHEN o.fence = 0 AND o.pool >= 0 AND o.attempt > 1 THEN 1 ELSE 0 END,
       (e."to" = 'dead')::int, coalesce(e.count = 'processed', false)::int, coalesce(e.count = 'failed', false)::int,
       coalesce(e.count = 'crashed', false)::int, coalesce(e.count = 'expired', false)::int);
+    IF e.hold IS NOT NULL THEN PERFORM @.hold_1(p_q, e."holdGroup", ms + e.hold); END IF;
     done := done || true;
   END LOOP;
-  RETURN json_build_array(ms, array_to_json(done), told, woke);
+  IF cardinality(grps) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
+  IF cardinality(left_grps) > 0 THEN PERFORM @.leave_lanes_1(p_q, left_grps, freed); END IF;
+  RETURN json_build_array(ms, array_to_json(done), told, woke, freed, q.limited);
 END`,
 )
 
@@ -184,7 +196,7 @@ BEGIN
         'worker', coalesce((SELECT o.worker FROM @.beat o WHERE o.id = j.id AND o.qid = p_q), b.worker)) AS x
       FROM (SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
         UNION ALL SELECT b.fence, b.lease_ms, j.id FROM @.bunch b JOIN @.job j ON j.fence = b.fence AND j.qid = p_q
-            AND j.pool = b.pool AND j.rank BETWEEN b.lo_rank AND b.hi_rank AND j.stamp BETWEEN b.lo AND b.hi
+            AND j.pool = ANY (CASE b.pool WHEN 3 THEN '{0,2}'::smallint[] ELSE ARRAY[b.pool] END) AND j.rank BETWEEN b.lo_rank AND b.hi_rank AND j.stamp BETWEEN b.lo AND b.hi
           WHERE b.qid = p_q AND b.lease_ms <= ms
             AND NOT EXISTS (SELECT FROM @.beat o WHERE o.id = j.id AND o.qid = p_q AND o.lease_ms IS NOT NULL)) l
       JOIN @.job j ON j.id = l.id AND j.qid = p_q AND j.fence = l.fence JOIN @.bunch b ON b.fence = l.fence

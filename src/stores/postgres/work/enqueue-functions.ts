@@ -5,15 +5,16 @@ import { sqlFunction } from '../schema/sql-function.js'
 /** The columns of new jobs, an element for each; an array that is null stands for a default in each of them. */
 export const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_ranks int[],
   p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[], p_places text[],
-  p_replaces boolean[]`
+  p_replaces boolean[], p_grps text[]`
 
 /**
  * Takes the queue, the columns of the new jobs (delays and due instants in µs, the others in ms), whether all ids are new,
  * and the call ids with the number of jobs of each. Without call ids it is in a transaction of a user, of whom nobody knows when
  * it ends: nothing is locked, so others may fill a bounded queue beyond its bound meanwhile, and no call is remembered.
  *
- * Returns `{t, done, added, again, lead, wake}`: the instant in ms; how it went; the ids that were inserted, null for all of
- * them; those of members that their joins have had before; the lead. `done` is `'ok'`, `'draining'`, `'full'`, or `'apart'`: the queue is bounded, so send each call by itself.
+ * Returns `{t, done, added, again, lead, wake, limited}`: the instant in ms; how it went; the ids that were inserted, null for all of
+ * them; those of members that their joins have had before; the lead; whether the queue is limited. `done` is `'ok'`, `'draining'`,
+ * `'full'`, or `'apart'`: the queue is bounded, so send each call by itself.
  */
 export const enqueueJobs = sqlFunction(
   'enqueue_1',
@@ -57,14 +58,18 @@ BEGIN
     wanted := cardinality(p_ids);
   END IF;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
+  IF p_grps IS NOT NULL THEN
+    PERFORM @.enter_lanes_1(p_q, p_grps, array(SELECT coalesce(run, t + coalesce(delay, 0)) FROM unnest(p_grps, p_delays, p_runs) WITH ORDINALITY u (grp, delay, run, o) ORDER BY o), t);
+  END IF;
   WITH made AS (
-    INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places)
+    INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places,
+      grp, pool)
     SELECT nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(rank, 0),
       CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN places IS NULL THEN 0 ELSE 16 END, t / 1000, t / 1000, t / 1000 + expires,
-      coalesce(remember, 0), coalesce(weight, 0), id, task, codec, meta, payload, places
+      coalesce(remember, 0), coalesce(weight, 0), id, task, codec, meta, payload, places, grp, CASE WHEN grp IS NULL THEN 0 ELSE 2 END
     FROM (SELECT u.*, coalesce(u.run, t + coalesce(u.delay, 0)) AS due
-      FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places)
-        WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, places, o)
+      FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places, p_grps)
+        WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, places, grp, o)
       WHERE (p_new OR NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q)) AND NOT u.id = ANY (again)
       ORDER BY o) u
     ON CONFLICT (id, qid) DO NOTHING RETURNING id)
@@ -80,7 +85,8 @@ BEGIN
     INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts,
       string_agg(CASE WHEN id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o) FROM unnest(p_ids) WITH ORDINALITY x (id, o) HAVING is_ours;
   END IF;
-  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'again', array_to_json(again), 'lead', q.lead_worker, 'wake', q.lead_wake_at);
+  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'again', array_to_json(again), 'lead', q.lead_worker, 'wake', q.lead_wake_at,
+    'limited', q.limited OR p_grps IS NOT NULL);
 END`,
 )
 
@@ -170,11 +176,13 @@ BEGIN
   told := CASE p_state WHEN 4 THEN nextval(pg_get_serial_sequence('@.join_report', 'n')) END;
   before := @.drop_1(p_q, p_ids[1], p_state);
   IF before IS NULL THEN RETURN json_build_array(t / 1000, 'stale'); END IF;
-  INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places)
+  IF p_grps[1] IS NOT NULL THEN PERFORM @.enter_lanes_1(p_q, p_grps, ARRAY[due], t); END IF;
+  INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places,
+    grp, pool)
   VALUES (nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(p_ranks[1], 0),
     CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN p_places IS NULL THEN 0 ELSE 16 END, coalesce(nullif(before, 0), t / 1000), t / 1000,
     t / 1000 + p_expires[1], coalesce(p_remember[1], 0), coalesce(p_weights[1], 0), p_ids[1], p_tasks[1], p_codecs[1], p_metas[1],
-    p_payloads[1], p_places[1]);
+    p_payloads[1], p_places[1], p_grps[1], CASE WHEN p_grps[1] IS NULL THEN 0 ELSE 2 END);
   IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, NULL); END IF;
   INSERT INTO @.tally (qid, waiting) VALUES (p_q, 1);
   RETURN json_build_array(t / 1000, 'ok', told);

@@ -9,6 +9,9 @@ import { doneOf } from '../../rules/payloads.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { payloadText, storedText } from './stored-payload.js'
 
+/** As good as for ever, and no number of the database overflows. */
+const longestHoldMs = 8_000_000_000_000
+
 /** A job that runs or waits, as the database tells of it. */
 export interface EndingRow {
   readonly id: string
@@ -30,6 +33,7 @@ export interface EndingRow {
   readonly reason?: string | null
   /** Of an ordered id: the number of payloads in hand. */
   readonly hand?: number | null
+  readonly grp?: string | null
 }
 
 /** See `ends_1` and `end_ids_1`. Times are in ms, but `delay` is in µs. */
@@ -53,6 +57,9 @@ export interface JobEnd {
   readonly started?: number
   readonly host?: string
   readonly pid?: number
+  /** For how long its queue is held back, or this group of it. */
+  readonly hold?: number
+  readonly holdGroup?: string
   /** The counter that goes up. */
   readonly count?: 'processed' | 'failed' | 'crashed' | 'expired'
   /** What its joins are told, as in `fates`. Absent: that it is dead or kept, otherwise that it was cancelled. */
@@ -84,7 +91,10 @@ export function settledBy(row: EndingRow, item: SettleItem): JobEnd {
     text === undefined ? null : storedText(text),
   )
   const counted = item.kind === 'complete' ? 'processed' : item.kind === 'retry' ? 'failed' : undefined
-  const end = { id, fence, attempt, crashes, error, ...(counted === undefined ? {} : ({ count: counted } as const)) }
+  const end = {
+    ...{ id, fence, attempt, crashes, error, ...holdOf(item, row) },
+    ...(counted === undefined ? {} : ({ count: counted } as const)),
+  }
   switch (becomes) {
     case 'completed':
       // What it returned is for its joins alone.
@@ -162,6 +172,13 @@ export function endedBy(row: EndingRow, as: 'completed' | 'cancelled', reason: s
   if (forMs <= 0) return { ...end, to: 'gone' }
   const known = as === 'completed' ? endedStates.rememberedCompleted : endedStates.rememberedCancelled
   return { ...end, to: 'known', state: known, forMs: Math.ceil(forMs), rest }
+}
+
+/** A job without a group holds the whole queue back. */
+function holdOf({ hold }: SettleItem, { grp }: EndingRow): Pick<JobEnd, 'hold' | 'holdGroup'> {
+  if (hold === undefined) return {}
+  const isOfGroup = hold.of === 'group' && typeof grp === 'string'
+  return { hold: Math.ceil(Math.min(hold.forMs, longestHoldMs)), ...(isOfGroup ? { holdGroup: grp } : {}) }
 }
 
 function ranSo(item: SettleItem): Pick<JobEnd, 'started' | 'host' | 'pid'> {

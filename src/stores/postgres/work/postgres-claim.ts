@@ -5,62 +5,31 @@ import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { Lead } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { jobFlags } from '../schema/postgres-tables.js'
+import { LimitedClaim } from '../limits/limited-claim.js'
+import type { LimitsLook } from '../limits/limits-look.js'
+import { type ClaimedColumns, claimOf } from './claimed-job.js'
 import type { PostgresRecovery } from './postgres-recovery.js'
 import { ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import type { PostgresUpkeep } from './postgres-upkeep.js'
+import { followLeads, type LeadColumns, leadTexts, type QueueLook } from './queue-look.js'
 import { appointLeads, claimJobs, headAges } from './step-function.js'
-import { payloadFrom, type ScoredColumns, scoredFrom, textFrom } from './stored-payload.js'
 
-/** The answer of `claim_1` about one queue. Instants are in ms; `place` is in µs. */
-interface StepAnswer {
+/** The answer of `claim_1` about one queue without limits. */
+interface StepAnswer extends QueueLook {
   readonly jobs: ClaimedColumns[] | null
   readonly fence: number | null
-  /** Whether ready jobs are left, and whether suspects are. */
+  /** Whether ready jobs are left. */
   readonly more: boolean
-  readonly suspects: boolean
-  /** When the next job falls due, and when the first lease ends; null as well while ready jobs are left. */
-  readonly place: number | null
-  readonly lease: number | null
-  /** Whether more jobs have expired than one claim ends. */
-  readonly expiring: boolean
-  /** It is paused, or being resharded. */
-  readonly stopped: boolean
   /** Whether a batch has the shard for itself. */
   readonly busy: boolean
-  readonly spares: number
-  readonly lead: string | null
-  readonly wake: number | null
-  readonly suspectLead: string | null
-  readonly suspectWake: number | null
-  /** Whether somebody waits for the queue. */
-  readonly waits: boolean
 }
 
-type ClaimedColumns = [
-  id: string,
-  task: string,
-  payload: string,
-  codec: string | null,
-  meta: string | null,
-  rank: number,
-  attempt: number,
-  crashes: number,
-  createdAt: number,
-  stamp: number,
-  expiresAt: number | null,
-  error: string | null,
-  checkpoint: [payload: string, codec: string | null] | null,
-  flags: number,
-  /** Ordered queues only, like `hasMore`. */
-  payloads?: ScoredColumns[],
-  hasMore?: boolean,
-]
-
-type ClaimAnswer = AskedQueues | { readonly run: number } | { readonly moved: true } | Upkeep
-/** Null: there is no such shard. */
-type AskedQueues = { readonly now: number; readonly asked: (StepAnswer | null)[] }
+type ClaimAnswer =
+  | { readonly now: number; readonly asked: (StepAnswer | LimitsLook | null)[] }
+  | { readonly run: number }
+  | { readonly moved: true }
+  | Upkeep
 interface Upkeep {
   /** The place of the queue among those asked, from 1. */
   readonly upkeep: number
@@ -82,29 +51,59 @@ interface ClaimParts {
   readonly mostClaimBytes: number
 }
 
+/** What one queue has answered to a claim. */
+interface AskedQueue {
+  readonly look: QueueLook
+  readonly left: LeftQueue
+  readonly jobs: readonly ClaimedColumns[]
+  readonly fence: number | null
+}
+
 export class PostgresClaim {
   readonly #parts: ClaimParts
+  readonly #limited: LimitedClaim
   /** By queue: the instant from which a claim looks for expired leases. */
   readonly #looksAt = new Map<number, number>()
 
   constructor(parts: ClaimParts) {
     this.#parts = parts
+    this.#limited = new LimitedClaim(parts.connection, parts.recovery, parts.mostClaimBytes)
   }
 
   /** See `Store.claim`. */
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     const told = { crashed: [] as Crash[], buried: [] as Buried[], expired: [] as Expired[] }
     const done = new Set<number>()
+    let targets = await this.#targets(from)
+    const asked: (AskedQueue | null)[] = []
     for (;;) {
-      const targets = await this.#targets(from)
-      const answer = await this.#ask(targets, by, done)
+      const rest = targets.slice(asked.length)
+      const answer = await this.#ask(rest, by, done)
       if ('run' in answer) await this.#parts.recovery.noteRun(answer.run)
-      else if ('moved' in answer) await this.#parts.queues.refresh(from.map(({ queue }) => queue))
-      else if ('upkeep' in answer) {
-        const { queue, from } = targets[answer.upkeep - 1]!
+      else if ('moved' in answer) {
+        await this.#parts.queues.refresh(from.map(({ queue }) => queue))
+        targets = await this.#targets(from)
+        asked.length = 0
+      } else if ('upkeep' in answer) {
+        const { queue, from } = rest[answer.upkeep - 1]!
         done.add(queue!.qid)
         await this.#parts.recovery.recover(queue!, from.leaseMs ?? by.leaseMs, told)
-      } else return this.#answer(targets, by, answer, told)
+      } else {
+        let { now } = answer
+        for (const [i, one] of answer.asked.entries()) {
+          const { queue, from } = rest[i]!
+          if (one === null || queue === undefined) asked.push(null)
+          else if ('limits' in one) {
+            const granted = await this.#limited.grant(queue, one, bounded(from), by)
+            const { queue: limited, jobs, fence } = granted
+            asked.push({ look: limited.look, left: limited.left(), jobs, fence })
+            if (jobs.length > 0) now = granted.now
+          } else
+            asked.push({ look: one, left: new LeftByClaim(queue, one, now), jobs: one.jobs ?? [], fence: one.fence })
+        }
+        if (asked.length === targets.length || asked.some((one) => one !== null && one.jobs.length > 0))
+          return this.#answer(targets, by, asked, now, told)
+      }
     }
   }
 
@@ -124,7 +123,7 @@ export class PostgresClaim {
     return (await connection.call(claimJobs, [
       by.worker,
       targets.map(({ queue }) => queue?.qid ?? 0),
-      targets.map(({ from }) => Math.min(from.limit, mostOfClaim)),
+      targets.map(({ from }) => bounded(from).limit),
       targets.map(({ from: { maxPayloads: most = Number.POSITIVE_INFINITY } }) =>
         most === Number.POSITIVE_INFINITY ? null : Math.max(1, most),
       ),
@@ -140,7 +139,8 @@ export class PostgresClaim {
   async #answer(
     targets: readonly Target[],
     by: Claimer,
-    { now, asked }: AskedQueues,
+    asked: readonly (AskedQueue | null)[],
+    now: number,
     told: { readonly crashed: Crash[]; readonly buried: Buried[]; readonly expired: Expired[] },
   ): Promise<Claimed> {
     const waits: Wait[] = []
@@ -152,16 +152,17 @@ export class PostgresClaim {
         waits.push({ queue: from.queue, shard: from.shard!, reason: 'empty' })
         continue
       }
+      const { look, left, jobs, fence } = one
       this.#parts.upkeep.asked(queue.qid)
-      if (one.lease !== null || !one.more)
-        this.#looksAt.set(queue.qid, Math.min(one.lease ?? Number.POSITIVE_INFINITY, now + lookEveryMs))
-      const left = new LeftByClaim(queue, one, now)
-      const grant = { limit: from.limit - claims.length, taken: one.jobs?.length ?? 0 }
-      claims.push(...(one.jobs ?? []).map((columns) => claimOf(queue.name, one.fence!, columns)))
+      if (look.lease !== null || !left.isClaimable)
+        this.#looksAt.set(queue.qid, Math.min(look.lease ?? Number.POSITIVE_INFINITY, now + lookEveryMs))
+      const grant = { limit: from.limit - claims.length, taken: jobs.length }
+      claims.push(...jobs.map((columns) => claimOf(queue.name, fence!, columns)))
       const { waits: of, rings } = await this.#appointed(queue, left, by, grant, now)
       waits.push(...of)
-      if (rings && one.waits && !one.stopped) this.#parts.connection.call(ringQueue, [queue.qid, false]).catch(() => {})
-      more ||= !one.stopped && (left.isClaimable || one.expiring || left.nextChangeMs() === 0)
+      if (rings && look.waits && !look.stopped)
+        this.#parts.connection.call(ringQueue, [queue.qid, false]).catch(() => {})
+      more ||= !look.stopped && (left.isClaimable || look.expiring || left.nextChangeMs() === 0)
     }
     return {
       now,
@@ -179,15 +180,15 @@ export class PostgresClaim {
   /** The waits of one queue. Leads that they appoint are written, unless somebody was quicker: then they are computed anew. */
   async #appointed(
     queue: NumberedQueue,
-    left: LeftByClaim,
+    left: LeftQueue,
     by: Claimer,
     grant: { readonly limit: number; readonly taken: number },
     now: number,
   ): Promise<ReturnType<typeof waitsAfter>> {
     for (let races = 0; ; races++) {
-      const seen = left.leads()
+      const seen = leadTexts(left)
       const answer = waitsAfter(left, by, grant, now)
-      const appointed = left.leads()
+      const appointed = leadTexts(left)
       if (seen.every((value, i) => value === appointed[i])) return answer
       const others = await this.#parts.connection
         .call(appointLeads, [queue.qid, seen, appointed])
@@ -197,7 +198,7 @@ export class PostgresClaim {
           return null
         })
       if (others === null || races === mostLeadRaces) return answer
-      left.follow(others as LeadColumns)
+      followLeads(left, others as LeadColumns)
     }
   }
 
@@ -225,7 +226,9 @@ interface Target {
 /** A limit may be infinite; no claim takes more. */
 const mostOfClaim = 10_000
 
-type LeadColumns = [worker: string | null, at: number | null, suspectWorker: string | null, suspectAt: number | null]
+function bounded(from: ClaimFrom): ClaimFrom {
+  return { ...from, limit: Math.min(from.limit, mostOfClaim) }
+}
 
 /** A queue as a claim has left it. It has no limits, so all jobs that are ready are open. */
 class LeftByClaim implements LeftQueue {
@@ -255,7 +258,7 @@ class LeftByClaim implements LeftQueue {
     this.isClaimable = answer.more && !answer.stopped && !answer.busy
     this.#answer = answer
     this.#now = now
-    this.follow([answer.lead, answer.wake, answer.suspectLead, answer.suspectWake])
+    followLeads(this, [answer.lead, answer.wake, answer.suspectLead, answer.suspectWake])
   }
 
   isOpenForSuspects(): boolean {
@@ -273,62 +276,4 @@ class LeftByClaim implements LeftQueue {
     const at = Math.min(due, ends)
     return at > Number.MAX_SAFE_INTEGER ? undefined : Math.max(0, at - this.#now)
   }
-
-  leads(): (string | null)[] {
-    const text = (at: number | undefined) => (at === undefined ? null : String(at))
-    const { lead, suspectLead } = this
-    return [lead?.worker ?? null, text(lead?.wakeAt), suspectLead?.worker ?? null, text(suspectLead?.wakeAt)]
-  }
-
-  follow([worker, at, suspectWorker, suspectAt]: LeadColumns): void {
-    this.lead = worker === null || at === null ? undefined : { worker, wakeAt: at }
-    this.suspectLead =
-      suspectWorker === null || suspectAt === null ? undefined : { worker: suspectWorker, wakeAt: suspectAt }
-  }
-}
-
-function claimOf(queue: string, fence: number, columns: ClaimedColumns): Claim {
-  const [
-    id,
-    task,
-    payload,
-    codec,
-    meta,
-    rank,
-    attempt,
-    crashes,
-    createdAt,
-    stamp,
-    expiresAt,
-    error,
-    checkpoint,
-    flags,
-    payloads,
-    hasMore,
-  ] = columns
-  return {
-    queue,
-    id,
-    task,
-    payload: payloadFrom(payload),
-    ...(codec === null ? {} : { codec }),
-    ...(meta === null ? {} : { meta: payloadFrom(meta) }),
-    ...(payloads === undefined ? {} : { payloads: payloads.map(scoredFrom) }),
-    ...(hasMore === true ? { hasMore } : {}),
-    priority: 0 - rank,
-    attempt,
-    crashes,
-    fence,
-    createdAt,
-    runAt: dueAt(Math.abs(stamp)),
-    ...(expiresAt === null ? {} : { expiresAt }),
-    ...(error === null ? {} : { error: textFrom(error) }),
-    ...(checkpoint === null ? {} : { checkpoint: checkpointOf(checkpoint) }),
-    ...((flags & jobFlags.join) === 0 ? {} : { isJoin: true }),
-    ...((flags & jobFlags.member) === 0 ? {} : { isMember: true }),
-  }
-}
-
-function checkpointOf([payload, codec]: [string, string | null]) {
-  return { payload: payloadFrom(payload), ...(codec === null ? {} : { codec }) }
 }

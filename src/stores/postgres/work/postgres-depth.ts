@@ -14,26 +14,29 @@ const countJobs = sqlFunction(
   'depth_1',
   'p_qids int[]',
   'json',
-  `DECLARE t bigint := @.us(); rows json[] := '{}'; q @.queue; c record; r bigint; s bigint; oldest bigint; later bigint; n bigint;
+  `DECLARE t bigint := @.us(); rows json[] := '{}'; q @.queue; c record; p int; r bigint; s bigint; oldest bigint; later bigint; n bigint;
 BEGIN
   FOR i IN 1 .. cardinality(p_qids) LOOP
     SELECT * INTO q FROM @.queue WHERE qid = p_qids[i];
     SELECT coalesce(sum(waiting), 0) AS waiting, coalesce(sum(retries), 0) AS retries, coalesce(sum(dead), 0) AS dead,
       coalesce(sum(processed), 0) AS processed, coalesce(sum(failed), 0) AS failed, coalesce(sum(crashed), 0) AS crashed,
       coalesce(sum(expired), 0) AS expired INTO c FROM @.tally WHERE qid = q.qid;
-    r := -2147483649; oldest := NULL; later := 0;
+    oldest := NULL; later := 0;
+    FOREACH p IN ARRAY '{0,2}'::int[] LOOP
+    r := -2147483649;
     LOOP
-      SELECT rank INTO r FROM @.job WHERE qid = q.qid AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+      SELECT rank INTO r FROM @.job WHERE qid = q.qid AND pool = p AND rank > r ORDER BY qid, pool, rank LIMIT 1;
       EXIT WHEN r IS NULL;
       IF q.ord = 'lifo' THEN
-        SELECT -stamp INTO s FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND fence = 0
+        SELECT -stamp INTO s FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND fence = 0
           ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT 1;
-        SELECT count(*) INTO n FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp < -t AND fence = 0;
+        SELECT count(*) INTO n FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND stamp < -t AND fence = 0;
       ELSE
-        SELECT stamp INTO s FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND fence = 0 ORDER BY qid, pool, rank, stamp LIMIT 1;
-        SELECT count(*) INTO n FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp > t AND fence = 0;
+        SELECT stamp INTO s FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND fence = 0 ORDER BY qid, pool, rank, stamp LIMIT 1;
+        SELECT count(*) INTO n FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND stamp > t AND fence = 0;
       END IF;
       oldest := least(oldest, s); later := later + n;
+    END LOOP;
     END LOOP;
     oldest := least(oldest, (SELECT min(abs(stamp)) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0));
     rows := rows || json_build_object('waiting', c.waiting, 'later', later, 'retries', c.retries, 'dead', c.dead,

@@ -1,9 +1,10 @@
 /** Enqueueing into a Postgres store: the calls of a tick are one insert for each queue. */
 
 import { randomUUID } from 'node:crypto'
+import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import type { TickAnswer } from '../../contract/schedules.js'
-import { noteBits, takenBy } from '../../rows/job-row.js'
+import { groupIn, noteBits, takenBy } from '../../rows/job-row.js'
 import { placesText } from '../../rows/join-row.js'
 import { payloadDigest } from '../../rows/payload-row.js'
 import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
@@ -11,6 +12,7 @@ import { weightOf } from '../../rules/claim-weight.js'
 import { shardOf } from '../../rules/payloads.js'
 import { answerToTaken, boundedDelayMs } from '../../rules/taken-id.js'
 import { isLed } from '../../rules/wake-lead.js'
+import { ringLimited } from '../limits/limited-ring.js'
 import { leavePayloads } from '../ordered/inbox-functions.js'
 import { pushPayloads } from '../ordered/push-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
@@ -31,6 +33,7 @@ export interface EnqueueAnswer {
   readonly again: string[]
   readonly lead: string | null
   readonly wake: number | null
+  readonly limited: boolean
 }
 
 /** The answer of a function that ticks a schedule; `enqueued` is null if there was nothing to enqueue. */
@@ -41,6 +44,8 @@ export interface TickedAnswer<Answer> {
 
 /** The answers as their letters in the memory of calls. `?`: it is not decided yet. */
 const letters = { a: 'added', m: 'merged', d: 'duplicate', x: 'dead', p: 'replaced', f: 'full', r: 'draining' } as const
+
+const useAnother = 'Use the SQLite or the Redis store.'
 
 export class PostgresEnqueue {
   readonly #connection: FunctionCaller
@@ -87,6 +92,8 @@ export class PostgresEnqueue {
 
   /** Parts for one shard of an ordered queue that were not sent before. */
   async #push(queue: NumberedQueue, parts: readonly AnsweredPart[]): Promise<void> {
+    if (parts.some(({ jobs }) => jobs.some((job) => groupIn(job) !== null)))
+      throw new UnsupportedByStoreError('postgres', `groups in ordered queues (queue '${queue.name}')`, useAnother)
     await this.#adoptFirst(parts)
     const pushed = (await this.#connection.call(pushPayloads, pushedColumns(queue, parts))) as PushAnswer
     const { done } = pushed
@@ -200,7 +207,7 @@ export class PostgresEnqueue {
   async answered(
     queue: NumberedQueue,
     calls: readonly EnqueueCall[],
-    { t, done, added, again, lead, wake }: EnqueueAnswer,
+    { t, done, added, again, lead, wake, limited }: EnqueueAnswer,
   ): Promise<Enqueued[][]> {
     const jobs = calls.flatMap((call) => call.jobs)
     const counts = calls.map((call) => call.jobs.length)
@@ -211,7 +218,9 @@ export class PostgresEnqueue {
     )
     const answers = await this.#decided(queue, jobs, known)
     const coming = jobs.filter((_, i) => answers[i] === 'added' || answers[i] === 'replaced')
-    if (isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
+    if (limited) {
+      if (coming.length > 0) ringLimited(this.#connection, queue)
+    } else if (isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
     const byCall = split(answers, counts)
     if (added !== null)
       for (const [i, { callId }] of calls.entries())
@@ -343,7 +352,7 @@ function isCalling(jobs: readonly NewJob[], now: number, lead: string | null, wa
 
 /** The columns that `enqueue_1` takes; null for one in which all jobs have the default. */
 export function columnsOf(jobs: readonly NewJob[]): unknown[] {
-  const column = <T>(read: (job: NewJob) => T | undefined) => {
+  const column = <T>(read: (job: NewJob) => T | null | undefined) => {
     const values = jobs.map((job) => read(job) ?? null)
     return values.some((value) => value !== null) ? values : null
   }
@@ -361,6 +370,7 @@ export function columnsOf(jobs: readonly NewJob[]): unknown[] {
     jobs.map((job) => weightOf(job)),
     column(({ memberOf }) => memberOf && placesText(memberOf)),
     column(({ ifWaiting }) => (ifWaiting === undefined ? undefined : true)),
+    column((job) => groupIn(job)),
   ]
 }
 

@@ -7,6 +7,7 @@ import { rememberedForMs, trimLimit, upkeepLimit } from '../../rules/bounds.js'
 import { afterCrash } from '../../rules/claim-end.js'
 import { expiredReason } from '../../rules/sequence.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { ringLimited } from '../limits/limited-ring.js'
 import { endIds } from '../ordered/ordered-end-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
@@ -59,6 +60,15 @@ interface RecoveryReport {
   readonly buried: Buried[]
   readonly expired: Expired[]
 }
+
+type JobEndsAnswer = [
+  now: number,
+  done: boolean[],
+  told: number | null,
+  woke: boolean,
+  freed: boolean,
+  isLimited: boolean,
+]
 
 export class PostgresRecovery {
   readonly #connection: PostgresConnection
@@ -153,7 +163,7 @@ export class PostgresRecovery {
     for (const [i, { id, task }] of rows.entries()) if (done[i]) told.expired.push({ queue: queue.name, id, task })
   }
 
-  /** Carries ends out, and trims what they leave. */
+  /** Carries ends out, and trims what they leave. A limited queue is rung if a claimer would receive a job. */
   async end(queue: NumberedQueue, ends: readonly JobEnd[], trims = false): Promise<EndsAnswer> {
     if (ends.length === 0) return { done: [], woke: false }
     const isTrimmed = (done: readonly boolean[]) =>
@@ -166,9 +176,11 @@ export class PostgresRecovery {
       return { done, woke: false, buried, wakeAt }
     }
     const answer = await this.#connection.call(endJobs, values)
-    const [, done, told, woke] = answer as [now: number, done: boolean[], told: number | null, woke: boolean]
+    const [, done, told, woke, freed, isLimited] = answer as JobEndsAnswer
     await this.ended(queue, isTrimmed(done), told)
-    return { done, woke }
+    const isBack = ends.some(({ to, pool }) => to === 'later' || ((to === 'back' || to === 'line') && pool !== 1))
+    if (freed || (isLimited && (isBack || woke))) ringLimited(this.#connection, queue, freed)
+    return { done, woke, ...(isLimited ? { wakeAt: null } : {}) }
   }
 
   /**

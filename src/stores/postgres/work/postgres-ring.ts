@@ -110,6 +110,10 @@ BEGIN
       unheard := FOUND;
     END IF;
     r := -2147483649; ready := false; due := false;
+    IF q.limited THEN
+      looks := looks || json_build_object('unheard', unheard, 'limited', @.look_limits_1(q.qid, 1, false, 1, '{}', false));
+      CONTINUE;
+    END IF;
     LOOP
       EXIT WHEN q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = q.qid);
       SELECT rank INTO r FROM @.job WHERE qid = q.qid AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
@@ -124,7 +128,7 @@ BEGIN
     ready := ready OR q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard);
     looks := looks || json_build_object('ready', ready, 'due', due, 'unheard', unheard, 'stopped', q.stopped, 'spares', q.spares_until,
       'lease', least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid)),
-      'place', CASE WHEN unheard THEN @.next_place_1(q.qid, q.ord, t) END, 'lead', q.lead_worker, 'wake', q.lead_wake_at);
+      'place', CASE WHEN unheard THEN @.next_place_1(q.qid, q.ord, t, 0) END, 'lead', q.lead_worker, 'wake', q.lead_wake_at);
   END LOOP;
   RETURN json_build_object('now', t / 1000, 'queues', array_to_json(looks));
 END`,

@@ -2,12 +2,15 @@
 
 import { UnknownQueueError, UnsupportedByStoreError } from '../../../core/errors.js'
 import type { QueueLimits } from '../../../core/queue/queue-limits.js'
+import { refuseOtherThrottle, ruleText, type Throttle } from '../../../core/queue/throttle.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import { type QueueSettingsRow, storedQueue } from '../../rows/queue-row.js'
-import { boundsOf, changedLimits, limitsFrom, limitsText, saidLimits } from '../../rules/limit-rules.js'
+import { throttleIn } from '../../rows/throttle-row.js'
+import { boundsOf, changedLimits, limitsFrom, limitsText, runningBounds, saidLimits } from '../../rules/limit-rules.js'
 import { shardOf } from '../../rules/payloads.js'
 import { refuseOtherForm } from '../../rules/queue-form.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { newThrottleRow, type PaceState, spansOf } from '../limits/limits-look.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /** Takes names. Returns the rows that there are, shard by shard, as `StoredRow` has them. */
@@ -17,35 +20,50 @@ const findQueues = sqlFunction(
   'json',
   `BEGIN
   RETURN (SELECT coalesce(json_agg(json_build_object('qid', qid, 'name', name, 'shard', shard, 'shards', shards, 'resharding', resharding,
-    'kind', kind, 'ord', ord, 'exclusive', exclusive, 'merge', merge, 'paused', paused::int, 'draining', draining::int, 'limits', limits)
+    'kind', kind, 'ord', ord, 'exclusive', exclusive, 'merge', merge, 'paused', paused::int, 'draining', draining::int, 'limits', limits,
+    'state', (SELECT state FROM @.pace p WHERE scope = 't' || throttle ORDER BY scope DESC, version DESC LIMIT 1))
     ORDER BY shard), '[]') FROM @.queue WHERE name = ANY (p_names));
 END`,
 )
 
 /**
  * Writes queues, all or none. Takes a list of `{name, kind, ord, exclusive, merge, shards, seen, limits, maxPending, maxCrashes,
- * results, deadAge, deadCount}`; `seen`: the limits that the caller saw, null for a new queue; `shards`: of a new queue. Returns
- * false, and changes nothing, if one is not as it was seen.
+ * results, deadAge, deadCount, maxRunning, perGroup, hadThrottle, throttle, throttleBy}`; `seen`: the limits that the caller saw,
+ * null for a new queue; `shards`: of a new queue; `hadThrottle`: whether the caller saw a throttle. And new scopes,
+ * `{scope, state}`. Returns false, and changes nothing, if one is not as it was seen.
  */
 const writeQueues = sqlFunction(
   'write_queues_1',
-  'p_queues json',
+  'p_queues json, p_scopes json',
   'json',
-  `DECLARE e record; found_limits text;
+  `DECLARE e record; found_limits text; found_throttle text; key text;
 BEGIN
   PERFORM pg_advisory_xact_lock(@lock, 1);
-  FOR e IN SELECT * FROM json_to_recordset(p_queues) AS x (name text, seen text) LOOP
-    found_limits := (SELECT limits FROM @.queue WHERE name = e.name COLLATE "C" ORDER BY shard LIMIT 1);
-    IF found_limits IS DISTINCT FROM e.seen THEN RETURN to_json(false); END IF;
+  FOR e IN SELECT * FROM json_to_recordset(p_queues) AS x (name text, seen text, "hadThrottle" boolean) LOOP
+    found_limits := NULL; found_throttle := NULL;
+    SELECT limits, throttle INTO found_limits, found_throttle FROM @.queue WHERE name = e.name COLLATE "C" ORDER BY shard LIMIT 1;
+    IF found_limits IS DISTINCT FROM e.seen OR (found_throttle IS NOT NULL) <> e."hadThrottle" THEN RETURN to_json(false); END IF;
   END LOOP;
+  IF EXISTS (SELECT FROM json_to_recordset(p_scopes) AS x (scope text), @.pace p WHERE p.scope = 't' || x.scope COLLATE "C") THEN RETURN to_json(false); END IF;
+  INSERT INTO @.pace (scope, version, state) SELECT 't' || scope, 1, state FROM json_to_recordset(p_scopes) AS x (scope text, state text);
   FOR e IN SELECT * FROM json_to_recordset(p_queues) AS x (name text, kind text, ord text, exclusive text, merge text, shards int, seen text,
-      limits text, "maxPending" bigint, "maxCrashes" int, results bigint, "deadAge" bigint, "deadCount" bigint) LOOP
+      limits text, "maxPending" bigint, "maxCrashes" int, results bigint, "deadAge" bigint, "deadCount" bigint, "maxRunning" bigint,
+      "perGroup" bigint, throttle text, "throttleBy" text) LOOP
     IF e.seen IS NULL THEN
       INSERT INTO @.queue (name, shard, shards, kind, ord, exclusive, run)
         SELECT e.name, shard, e.shards, e.kind, e.ord, e.exclusive, @.run() FROM generate_series(0, e.shards - 1) shard;
     END IF;
     UPDATE @.queue SET merge = coalesce(e.merge, merge), limits = e.limits, max_pending = e."maxPending", crash_limit = e."maxCrashes",
-      results_limit = e.results, dead_age_ms = e."deadAge", dead_count = e."deadCount" WHERE name = e.name COLLATE "C";
+      results_limit = e.results, dead_age_ms = e."deadAge", dead_count = e."deadCount", max_running = e."maxRunning", max_per_group = e."perGroup",
+      throttle = coalesce(queue.throttle, e.throttle), throttle_by = coalesce(throttle_by, e."throttleBy"),
+      limited = limited OR coalesce(e."maxRunning", e."perGroup") IS NOT NULL OR e.throttle IS NOT NULL WHERE name = e.name COLLATE "C";
+  END LOOP;
+  -- Decisions that are under way went by what held before.
+  FOR e IN SELECT x.qid, coalesce('t' || x.throttle, 'q' || x.qid) AS key FROM @.queue x
+      WHERE x.limited AND x.name IN (SELECT name COLLATE "C" FROM json_to_recordset(p_queues) AS y (name text)) ORDER BY key LOOP
+    PERFORM pg_advisory_xact_lock(@lock + 3, hashtext(e.key));
+    INSERT INTO @.pace SELECT scope, version + 1, from_ms, late_ms, state FROM @.pace WHERE scope = e.key ORDER BY scope DESC, version DESC LIMIT 1;
+    UPDATE @.lane SET turn = nextval('@.lane_turn'), blocked = false WHERE qid = e.qid AND blocked AND NOT paused;
   END LOOP;
   RETURN to_json(true);
 END`,
@@ -59,14 +77,24 @@ const queueNames = sqlFunction(
   `BEGIN RETURN (SELECT coalesce(json_agg(name ORDER BY name), '[]') FROM (SELECT DISTINCT name FROM @.queue) q); END`,
 )
 
-export const settingsFunctions = [queueNames, findQueues, writeQueues]
+/** Takes scopes. Returns the state of each, null if there is none. */
+const findScopes = sqlFunction(
+  'scopes_1',
+  'p_scopes text[]',
+  'json',
+  `BEGIN
+  RETURN (SELECT json_object_agg(s, (SELECT state FROM @.pace WHERE scope = 't' || s COLLATE "C" ORDER BY scope DESC, version DESC LIMIT 1)) FROM unnest(p_scopes) s);
+END`,
+)
 
-/** A row of `queue`, as far as it was asked for. */
+export const settingsFunctions = [queueNames, findQueues, writeQueues, findScopes]
+
+/** A row of `queue`, as far as it was asked for, and the state of its scope. */
 type StoredRow = Pick<
   QueueSettingsRow,
   | ('qid' | 'name' | 'shard' | 'shards' | 'resharding' | 'kind' | 'ord')
   | ('exclusive' | 'merge' | 'paused' | 'draining' | 'limits')
->
+> & { readonly state: string | null }
 
 /** A queue as calls name it, or a shard of an ordered one. Its number and its form never change. */
 export interface NumberedQueue
@@ -99,22 +127,48 @@ export class PostgresQueues {
     const names = queues.map(({ name }) => name)
     for (;;) {
       const stored = await this.#find(names)
+      const scopes = await this.#scopes(queues)
+      const made = new Map<string, Throttle>()
       const asked = queues.flatMap((settings) => {
-        const row = stored.get(settings.name)
+        const { name, throttle, merge } = settings
+        const row = stored.get(name)
         if (row !== undefined)
-          refuseOtherForm(settings.name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
+          refuseOtherForm(name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
         if (row !== undefined && follows) return []
-        const limits = limitsText(saidLimits(settings.name, limitsFrom(row?.limits), settings))
-        const { merge = row?.merge } = settings
-        return row?.limits === limits && row.merge === merge
-          ? []
-          : [writtenQueue(settings, limits, row?.limits ?? null)]
+        const limits = limitsText(saidLimits(name, limitsFrom(row?.limits), settings))
+        const own = throttleOf(row?.state)
+        if (throttle !== undefined) {
+          const ofScope = scopes.get(throttle.scope) ?? made.get(throttle.scope)
+          refuseOtherThrottle(name, own ?? ofScope, throttle)
+          if (own === undefined && ofScope === undefined) made.set(throttle.scope, throttle)
+        }
+        const isSame = row?.limits === limits && row.merge === (merge ?? row.merge)
+        if (isSame && (throttle === undefined || own !== undefined)) return []
+        return [writtenQueue(settings, limits, row, own === undefined ? throttle : undefined)]
       })
-      const isWritten = asked.length === 0 || (await this.#connection.call(writeQueues, [JSON.stringify(asked)]))
+      const newScopes = [...made].map(([scope, throttle]) => ({ scope, state: JSON.stringify(firstState(throttle)) }))
+      const isWritten =
+        asked.length === 0 ||
+        (await this.#connection.call(writeQueues, [JSON.stringify(asked), JSON.stringify(newScopes)]))
       if (isWritten !== true) continue
       const now = asked.length === 0 ? stored : await this.#find(names)
-      return names.map((name) => storedQueue(now.get(name)! as QueueSettingsRow, undefined))
+      return names.map((name) =>
+        storedQueue(now.get(name)! as StoredRow & QueueSettingsRow, throttleOf(now.get(name)!.state)),
+      )
     }
+  }
+
+  /** The throttles of the scopes that are asked for. */
+  async #scopes(queues: readonly QueueSettings[]): Promise<Map<string, Throttle>> {
+    const scopes = queues.flatMap(({ throttle }) => throttle?.scope ?? [])
+    if (scopes.length === 0) return new Map()
+    const states = (await this.#connection.call(findScopes, [scopes])) as Record<string, string | null>
+    return new Map(
+      Object.entries(states).flatMap(([scope, state]) => {
+        const throttle = throttleOf(state)
+        return throttle === undefined ? [] : [[scope, throttle] as const]
+      }),
+    )
   }
 
   /** The only or first shard of each queue. Throws `UnknownQueueError`. */
@@ -163,7 +217,9 @@ export class PostgresQueues {
   async stored(): Promise<StoredQueue[]> {
     const names = (await this.#connection.call(queueNames, [])) as string[]
     const found = await this.#find(names)
-    return names.map((name) => storedQueue(found.get(name)! as QueueSettingsRow, undefined))
+    return names.map((name) =>
+      storedQueue(found.get(name)! as StoredRow & QueueSettingsRow, throttleOf(found.get(name)!.state)),
+    )
   }
 
   /** See `Records.setLimits`. */
@@ -173,7 +229,7 @@ export class PostgresQueues {
       if (row === undefined) throw new UnknownQueueError(name, [...this.#known.keys()])
       const limits = changedLimits(limitsFrom(row.limits), change)
       const settings = { name, kind: row.kind, order: row.ord, exclusive: row.exclusive, merge: row.merge }
-      const written = writtenQueue(settings, limitsText(limits), row.limits)
+      const written = writtenQueue(settings, limitsText(limits), row, undefined)
       if ((await this.#connection.call(writeQueues, [JSON.stringify([written])])) !== true) continue
       await this.#find([name])
       return limits
@@ -202,25 +258,42 @@ function numbered(row: StoredRow): NumberedQueue {
   return { ...row, order: row.ord, maxCrashes: boundsOf(limitsFrom(row.limits)).maxCrashes }
 }
 
-function writtenQueue(settings: QueueSettings, limits: string, seen: string | null): object {
+/** `throttle`: that which it is to get. */
+function writtenQueue(
+  settings: QueueSettings,
+  limits: string,
+  row: StoredRow | undefined,
+  throttle: Throttle | undefined,
+): object {
   const { name, kind, order: ord, exclusive = 'id', merge, shards = 1 } = settings
-  const { maxPending = null, maxCrashes, resultsCount = null, dead } = boundsOf(limitsFrom(limits))
+  const bounds = boundsOf(limitsFrom(limits))
+  const { maxPending = null, maxCrashes, resultsCount = null, dead } = bounds
+  const { total = null, perGroup = null } = runningBounds(bounds.maxRunning)
   const { ageMs = null, count = null } = dead
+  const by = throttle === undefined ? null : throttle.eachGroup === undefined ? throttle.by : 'both'
   return {
     ...{ name, kind, ord, exclusive, merge, shards: kind === 'ordered' ? shards : 1 },
-    ...{ seen, limits, maxPending, maxCrashes, results: resultsCount, deadAge: ageMs, deadCount: count },
+    ...{ seen: row?.limits ?? null, limits, maxPending, maxCrashes, results: resultsCount },
+    ...{ deadAge: ageMs, deadCount: count, maxRunning: total, perGroup },
+    ...{ hadThrottle: (row?.state ?? null) !== null, throttle: throttle?.scope ?? null, throttleBy: by },
   }
 }
 
-function refuseUnsupported({ name, throttle, maxRunning, fifo }: QueueSettings): void {
-  const refused =
-    throttle !== undefined
-      ? 'throttles'
-      : maxRunning !== undefined && maxRunning !== 'none'
-        ? 'maxRunning'
-        : fifo
-          ? 'fifo by group'
-          : undefined
+function throttleOf(state: string | null | undefined): Throttle | undefined {
+  const { t } = JSON.parse(state ?? '{}') as PaceState
+  return t === undefined ? undefined : throttleIn(t)
+}
+
+/** The state of a scope in which nothing has been counted yet. */
+function firstState({ scope, by, rules, eachGroup }: Throttle): PaceState {
+  const each_group = eachGroup?.map(ruleText).join(' ') ?? null
+  const t = newThrottleRow({ scope, counts_by: by, rules: rules.map(ruleText).join(' '), each_group })
+  return { t, whole: spansOf(rules), each: spansOf(by === 'group' ? rules : eachGroup) }
+}
+
+function refuseUnsupported({ name, kind, throttle, maxRunning, fifo }: QueueSettings): void {
+  const isBounded = throttle !== undefined || (maxRunning !== undefined && maxRunning !== 'none')
+  const refused = kind === 'ordered' && isBounded ? 'limits of ordered queues' : fifo ? 'fifo by group' : undefined
   if (refused !== undefined)
     throw new UnsupportedByStoreError('postgres', `${refused} (queue '${name}')`, 'Use the SQLite or the Redis store.')
 }

@@ -1,8 +1,10 @@
 /** Settling claims in a Postgres store. Jobs that complete together are removed by one statement. */
 
+import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { ringLimited } from '../limits/limited-ring.js'
 import { completeIds } from '../ordered/ordered-end-functions.js'
 import { lookAtJobs } from './end-functions.js'
 import { type EndingRow, type JobEnd, resultIn, settledBy, settledId } from './job-end.js'
@@ -30,6 +32,8 @@ export class PostgresSettle {
   /** See `Store.settle`. */
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
     const queues = await this.#queues.holding(items)
+    if (items.some(({ hold }, i) => hold !== undefined && queues[i]!.kind === 'ordered'))
+      throw new UnsupportedByStoreError('postgres', 'holds of ordered queues', 'Use the SQLite or the Redis store.')
     const answers = new Array<SettleAnswer>(items.length).fill('ok')
     const isBare = items.map(leavesNothing)
     const groups = placesBy(items, ({ fence }, i) => `${queues[i]!.qid} ${isBare[i] ? fence : ''}`)
@@ -66,7 +70,8 @@ export class PostgresSettle {
   async #completeJobs(queue: NumberedQueue, fence: number, items: readonly SettleItem[]): Promise<string[]> {
     const ids = items.map(({ id }) => id)
     const answer = await this.#connection.call(completeJobs, [queue.qid, fence, ids, ...resultColumns(items)])
-    const [missing, told] = (answer ?? [[], null]) as [missing: string[], told: number | null]
+    const [missing, told, freed] = (answer ?? [[], null, false]) as [string[], number | null, boolean]
+    if (freed) ringLimited(this.#connection, queue, true)
     await this.#recovery.ended(queue, told !== null, told)
     return missing
   }

@@ -17,7 +17,7 @@ const keepUp = sqlFunction(
   'keep_up_1',
   'p_q int, p_margin bigint, p_for bigint',
   'json',
-  `DECLARE t bigint := @.us(); r bigint := -2147483649; s bigint; o text;
+  `DECLARE t bigint := @.us(); r bigint := -2147483649; s bigint; o text; key text;
 BEGIN
   IF NOT pg_try_advisory_xact_lock(@lock + 2, p_q) THEN RETURN NULL; END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -35,6 +35,16 @@ BEGIN
   IF (SELECT count(*) FROM (SELECT FROM @.tally WHERE qid = p_q LIMIT 100) x) = 100 THEN
     WITH d AS (DELETE FROM @.tally WHERE qid = p_q RETURNING *)
     INSERT INTO @.tally SELECT p_q, sum(waiting), sum(retries), sum(dead), sum(processed), sum(failed), sum(crashed), sum(expired) FROM d;
+  END IF;
+  SELECT coalesce('t' || throttle, 'q' || p_q) INTO key FROM @.queue WHERE qid = p_q AND limited;
+  IF key IS NOT NULL THEN
+    DELETE FROM @.pace WHERE scope = key AND version < (SELECT max(version) FROM @.pace WHERE scope = key);
+    DELETE FROM @.lane WHERE ctid = ANY (array(SELECT ctid FROM @.lane l WHERE qid = p_q AND held_until <= t / 1000 AND turn IS NULL AND shut_until IS NULL
+      AND due IS NULL AND NOT blocked AND NOT paused ORDER BY qid, held_until LIMIT 1000 FOR UPDATE SKIP LOCKED));
+    IF (SELECT count(*) FROM (SELECT FROM @.lane_count WHERE qid = p_q LIMIT 1000) x) = 1000 THEN
+      WITH d AS (DELETE FROM @.lane_count WHERE qid = p_q RETURNING *)
+      INSERT INTO @.lane_count SELECT p_q, grp, sum(n) FROM d GROUP BY grp HAVING sum(n) <> 0;
+    END IF;
   END IF;
   DELETE FROM @.call WHERE qid = p_q AND at_ms <= t / 1000 - p_for;
   RETURN NULL;

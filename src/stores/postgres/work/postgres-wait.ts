@@ -6,11 +6,15 @@ import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { PostgresListener } from '../client/postgres-listener.js'
+import { LimitedQueue } from '../limits/limited-queue.js'
+import type { LimitsLook } from '../limits/limits-look.js'
 import { beginWait, endWait, lookForWork, ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 
 /** The answer of `peek_1` about one queue. Instants are in ms; `place` is in µs. */
 interface WaitLook {
+  /** Of a limited queue only this is told, and whether it was rung. */
+  readonly limited?: LimitsLook
   /** Whether a job is ready that did not fall due by itself, and whether any is. */
   readonly ready: boolean
   readonly due: boolean
@@ -164,7 +168,7 @@ export class PostgresWait {
       this.#connection.call(lookForWork, [qids, isFirst]),
     ])
     const answer = looked as { now: number; queues: (WaitLook | null)[] }
-    return queues.filter((_, i) => wantsClaimer(answer.queues[i]!, answer.now))
+    return queues.filter((queue, i) => wantsClaimer(queue, answer.queues[i]!, answer.now))
   }
 
   /** The queues for which nobody else of this process waits are waited for no more. */
@@ -259,9 +263,13 @@ class WaitingOne implements LocalWaiter {
 }
 
 /** Whether some claimer must ask: there is work, or a change that is due, and no lead will find it. */
-function wantsClaimer(look: WaitLook | null, now: number): boolean {
+function wantsClaimer(queue: NumberedQueue, look: WaitLook | null, now: number): boolean {
   // The shard has left its queue: who claims learns where its jobs are.
   if (look === null) return true
+  if (look.limited !== undefined) {
+    const limited = new LimitedQueue(queue, look.limited)
+    return limited.wakes(false) || (look.unheard && limited.wakes(true))
+  }
   if (look.stopped) return false
   const lead: Lead | undefined =
     look.lead === null || look.wake === null ? undefined : { worker: look.lead, wakeAt: look.wake }

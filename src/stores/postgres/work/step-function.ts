@@ -1,6 +1,7 @@
 /** Claiming and completing in the database. */
 
 import { sqlFunction } from '../schema/sql-function.js'
+import { claimedJob } from './claimed-job.js'
 
 /**
  * Takes for each queue or shard asked its number, 0 for a shard that does not exist; the most jobs, the most payloads of each
@@ -10,7 +11,8 @@ import { sqlFunction } from '../schema/sql-function.js'
  *
  * Returns `{run}` if that is another; `{moved}`: one of the shards has left its queue; `{upkeep, now}`: the queue that wants
  * upkeep, before which nothing is taken of it; otherwise `{now, asked}`, an element of `asked` for each queue or shard up to the
- * last that granted: `{jobs, fence, more, suspects, …}` as `StepAnswer` has them, or null for one that does not exist.
+ * last that granted: `{jobs, fence, more, suspects, …}` as `StepAnswer` has them, or null for one that does not exist. Of a queue with
+ * limits nothing is taken: its element is a look at them, and is the last if jobs may be granted.
  *
  * Places: a claim of a queue that takes the earliest first begins at a floor. One that takes the latest first begins at now,
  * and needs none.
@@ -42,6 +44,12 @@ BEGIN
       RETURN json_build_object('upkeep', i, 'now', ms);
     END IF;
     lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END - total;
+    IF q.limited THEN
+      jobs := @.look_limits_1(q.qid, lim, p_alone, p_most, '{}', true);
+      asked := asked || jobs;
+      EXIT WHEN jobs->>'grants' = 'true';
+      CONTINUE;
+    END IF;
     got := '{}'; more := false; jobs := NULL; f := NULL; taken := 0; next_place := NULL; busy := false;
     IF q.kind = 'ordered' THEN
       IF NOT q.stopped THEN
@@ -94,17 +102,14 @@ BEGIN
       WITH u AS (UPDATE @.job SET fence = f, updated_ms = ms WHERE ctid = ANY (got) RETURNING *),
       b AS (INSERT INTO @.bunch SELECT f, ms + p_leases[i], min(stamp), max(stamp), q.qid, count(*), min(rank), max(rank), max(pool), p_alone, p_worker FROM u),
       y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u)
-      SELECT json_agg(json_build_array(id, task, payload, codec, meta, rank, attempt, crashes, created_ms, stamp, expires_ms, error,
-          CASE WHEN flags & 4 > 0 THEN (SELECT json_build_array(c.payload, c.codec) FROM @.checkpoint c WHERE c.id = u.id AND c.qid = u.qid AND c.payload IS NOT NULL) END,
-          flags)
-        ORDER BY rank, stamp, seq) INTO jobs FROM u;
+      SELECT json_agg(${claimedJob} ORDER BY rank, stamp, seq) INTO jobs FROM u;
     END IF;
     suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND NOT ctid = ANY (got));
     next_lease := NULL;
     IF NOT more OR busy OR ms >= p_looks[i] THEN
       next_lease := least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid));
     END IF;
-    IF NOT more OR busy THEN next_place := @.next_place_1(q.qid, q.ord, t); END IF;
+    IF NOT more OR busy THEN next_place := @.next_place_1(q.qid, q.ord, t, 0); END IF;
     asked := asked || json_build_object('jobs', jobs, 'fence', f, 'more', more, 'suspects', suspects, 'place', next_place, 'lease', next_lease,
       'expiring', is_expiring, 'stopped', q.stopped, 'busy', busy, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
       'suspectLead', q.suspect_lead_worker, 'suspectWake', q.suspect_lead_wake_at,
@@ -117,21 +122,21 @@ BEGIN
 END`,
 )
 
-/** Takes a queue, its order, and an instant in µs. Returns when its next job falls due, in µs; null if none will. */
+/** Takes a queue, its order, an instant in µs, and a pool. Returns when its next job falls due, in µs; null if none will. */
 const nextPlace = sqlFunction(
   'next_place_1',
-  'p_q int, p_ord text, p_t bigint',
+  'p_q int, p_ord text, p_t bigint, p_pool int',
   'bigint',
   `DECLARE r bigint := -2147483649; s bigint; soonest bigint;
 BEGIN
   LOOP
-    SELECT rank INTO r FROM @.job WHERE qid = p_q AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+    SELECT rank INTO r FROM @.job WHERE qid = p_q AND pool = p_pool AND rank > r ORDER BY qid, pool, rank LIMIT 1;
     EXIT WHEN r IS NULL;
     IF p_ord = 'lifo' THEN
-      SELECT -stamp INTO s FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp < -p_t AND fence = 0
+      SELECT -stamp INTO s FROM @.job WHERE qid = p_q AND pool = p_pool AND rank = r AND stamp < -p_t AND fence = 0
         ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT 1;
     ELSE
-      SELECT stamp INTO s FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp > p_t AND fence = 0
+      SELECT stamp INTO s FROM @.job WHERE qid = p_q AND pool = p_pool AND rank = r AND stamp > p_t AND fence = 0
         ORDER BY qid, pool, rank, stamp LIMIT 1;
     END IF;
     soonest := least(soonest, s);
@@ -142,27 +147,30 @@ END`,
 
 /**
  * Completes claims of which nothing is kept but perhaps the id. Takes a queue, a fence, ids, and results and codecs for joins
- * or null. Returns null if all of them have ended and none is a member; otherwise `[left, told]`: those that did not end, at
- * each of which the caller looks; and the number from which on there are reports for joins, or null.
+ * or null. Returns null if all of them have ended, none is a member, and no room was made; otherwise `[left, told, freed]`: those that
+ * did not end, at each of which the caller looks; the number from which on there are reports for joins, or null; and whether
+ * the ends may have made room for jobs.
  */
 export const completeJobs = sqlFunction(
   'complete_1',
   'p_q int, p_fence bigint, p_ids text[], p_results text[], p_codecs text[]',
   'json',
-  `DECLARE ms bigint := @.us() / 1000; done text[]; k int; left_n int; noted boolean; tied @.job[]; x @.job; told bigint; at int;
+  `DECLARE ms bigint := @.us() / 1000; done text[]; k int; left_n int; noted boolean; tied @.job[]; x @.job; told bigint; at int; grps text[];
+  freed boolean;
 BEGIN
   WITH d AS (DELETE FROM @.job WHERE id = ANY (p_ids) AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 RETURNING *),
   e AS (INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task)
     SELECT qid, 7, rank, attempt, crashes, abs(stamp), created_ms, ms, ms + remember_ms, remember_ms, id, task FROM d WHERE remember_ms > 0
     ON CONFLICT (id, qid) DO UPDATE SET state = 7, finished_ms = ms, until_ms = excluded.until_ms)
-  SELECT array_agg(id), count(*), coalesce(bool_or(flags & 6 > 0), false), array_agg(ROW(d.*)::@.job) FILTER (WHERE flags & 112 > 0)
-    INTO done, k, noted, tied FROM d;
+  SELECT array_agg(id), count(*), coalesce(bool_or(flags & 6 > 0), false), array_agg(ROW(d.*)::@.job) FILTER (WHERE flags & 112 > 0),
+      array_agg(grp) FILTER (WHERE grp IS NOT NULL)
+    INTO done, k, noted, tied, grps FROM d;
   IF k > 0 THEN
     IF noted THEN
       DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q;
       DELETE FROM @.checkpoint WHERE id = ANY (done) AND qid = p_q;
     END IF;
-    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
+    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n, bounded INTO left_n, freed;
     IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = p_fence; END IF;
     INSERT INTO @.tally (qid, processed) VALUES (p_q, k);
     IF tied IS NOT NULL THEN
@@ -172,9 +180,10 @@ BEGIN
         PERFORM @.leave_ties_1(p_q, x.id, x.flags, x.places, 0, p_results[at], p_codecs[at], NULL);
       END LOOP;
     END IF;
+    IF grps IS NOT NULL THEN PERFORM @.leave_lanes_1(p_q, grps, freed); END IF;
   END IF;
-  IF k = cardinality(p_ids) AND told IS NULL THEN RETURN NULL; END IF;
-  RETURN json_build_array((SELECT coalesce(json_agg(id), '[]') FROM unnest(p_ids) id WHERE NOT id = ANY (coalesce(done, '{}'))), told);
+  IF k = cardinality(p_ids) AND told IS NULL AND freed IS NOT TRUE THEN RETURN NULL; END IF;
+  RETURN json_build_array((SELECT coalesce(json_agg(id), '[]') FROM unnest(p_ids) id WHERE NOT id = ANY (coalesce(done, '{}'))), told, freed IS TRUE);
 END`,
 )
 
@@ -204,23 +213,26 @@ export const headAges = sqlFunction(
   'heads_1',
   'p_qids int[]',
   'json',
-  `DECLARE t bigint := @.us(); o text; r bigint; s bigint; oldest bigint; ages bigint[] := '{}';
+  `DECLARE t bigint := @.us(); o text; r bigint; s bigint; p int; oldest bigint; ages bigint[] := '{}';
 BEGIN
   FOR i IN 1 .. cardinality(p_qids) LOOP
     SELECT ord INTO o FROM @.queue WHERE qid = p_qids[i];
-    r := -2147483649; oldest := NULL;
+    oldest := NULL;
+    FOREACH p IN ARRAY '{0,2}'::int[] LOOP
+    r := -2147483649;
     LOOP
-      SELECT rank INTO r FROM @.job WHERE qid = p_qids[i] AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+      SELECT rank INTO r FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank > r ORDER BY qid, pool, rank LIMIT 1;
       EXIT WHEN r IS NULL;
       IF o = 'lifo' THEN
-        SELECT -stamp INTO s FROM @.job WHERE qid = p_qids[i] AND pool = 0 AND rank = r AND stamp >= -t AND fence = 0
+        SELECT -stamp INTO s FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank = r AND stamp >= -t AND fence = 0
           ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT 1;
       ELSE
-        SELECT stamp INTO s FROM @.job WHERE qid = p_qids[i] AND pool = 0 AND rank = r AND stamp <= t AND fence = 0
-          AND stamp >= coalesce((SELECT stamp FROM @.floor WHERE qid = p_qids[i] AND rank = r), -9223372036854775807)
+        SELECT stamp INTO s FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank = r AND stamp <= t AND fence = 0
+          AND (p = 2 OR stamp >= coalesce((SELECT stamp FROM @.floor WHERE qid = p_qids[i] AND rank = r), -9223372036854775807))
           ORDER BY qid, pool, rank, stamp LIMIT 1;
       END IF;
       oldest := least(oldest, s);
+    END LOOP;
     END LOOP;
     ages := ages || (t / 1000 - oldest / 1000);
   END LOOP;

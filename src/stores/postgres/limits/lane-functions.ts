@@ -1,0 +1,81 @@
+/** Lanes in the database: work comes into them, room is made in them, and they are held back. See `limit-tables`. */
+
+import { sqlFunction } from '../schema/sql-function.js'
+
+/**
+ * Jobs of these groups wait from now on, in the same transaction. Takes a queue, an element for each job: its group, or null, and the
+ * instant in µs from which it may begin; and that of now. Returns nothing. New lanes get turns in the order of the jobs; rows
+ * are locked in the order of the groups.
+ */
+export const enterLanes = sqlFunction(
+  'enter_lanes_1',
+  'p_q int, p_grps text[], p_dues bigint[], p_t bigint',
+  'void',
+  `DECLARE grps text[]; dues bigint[]; n int;
+BEGIN
+  SELECT array_agg(g ORDER BY o), array_agg(d ORDER BY o) INTO grps, dues FROM (
+    SELECT g COLLATE "C" AS g, min(d) AS d, min(o) AS o FROM unnest(p_grps, p_dues) WITH ORDINALITY x (g, d, o) WHERE g IS NOT NULL GROUP BY 1) x;
+  IF grps IS NULL THEN RETURN; END IF;
+  UPDATE @.queue SET limited = true WHERE qid = p_q AND NOT limited;
+  LOOP
+    INSERT INTO @.lane (qid, grp, turn, due) SELECT p_q, g, turn, CASE WHEN turn IS NULL THEN d END FROM (
+      SELECT g, d, CASE WHEN d <= p_t THEN nextval('@.lane_turn') END AS turn FROM unnest(grps, dues) x (g, d)
+        WHERE NOT EXISTS (SELECT FROM @.lane l WHERE l.qid = p_q AND l.grp = x.g) OFFSET 0) x ORDER BY g ON CONFLICT DO NOTHING;
+    SELECT count(*) INTO n FROM (SELECT FROM @.lane WHERE qid = p_q AND grp = ANY (grps) ORDER BY grp FOR KEY SHARE) x;
+    EXIT WHEN n = cardinality(grps);
+  END LOOP;
+  -- The locks come first: an update alone would take them in any order.
+  PERFORM FROM @.lane WHERE qid = p_q AND grp = ANY (grps) AND turn IS NULL AND shut_until IS NULL AND NOT blocked ORDER BY grp FOR NO KEY UPDATE;
+  IF NOT FOUND THEN RETURN; END IF;
+  FOR i IN 1 .. cardinality(grps) LOOP
+    IF dues[i] <= p_t THEN
+      UPDATE @.lane SET turn = CASE WHEN NOT paused THEN nextval('@.lane_turn') END, blocked = paused, due = NULL
+        WHERE qid = p_q AND grp = grps[i] AND turn IS NULL AND shut_until IS NULL AND NOT blocked;
+    ELSE
+      UPDATE @.lane SET due = dues[i]
+        WHERE qid = p_q AND grp = grps[i] AND turn IS NULL AND shut_until IS NULL AND NOT blocked AND (due IS NULL OR due > dues[i]);
+    END IF;
+  END LOOP;
+END`,
+)
+
+/**
+ * Claims of these groups have ended, in the same transaction. Takes a queue, a group for each job, and whether the queue bounds
+ * what runs: then a lane that waited for an end has a turn again. Returns nothing.
+ */
+export const leaveLanes = sqlFunction(
+  'leave_lanes_1',
+  'p_q int, p_grps text[], p_bounded boolean',
+  'void',
+  `BEGIN
+  INSERT INTO @.lane_count SELECT p_q, g, -count(*) FROM unnest(p_grps) g GROUP BY g;
+  IF NOT p_bounded THEN RETURN; END IF;
+  PERFORM FROM @.lane WHERE qid = p_q AND grp = ANY (p_grps) ORDER BY grp FOR KEY SHARE;
+  PERFORM FROM @.lane WHERE qid = p_q AND grp = ANY (p_grps) AND blocked AND NOT paused ORDER BY grp FOR NO KEY UPDATE;
+  IF FOUND THEN
+    UPDATE @.lane SET turn = nextval('@.lane_turn'), blocked = false WHERE qid = p_q AND grp = ANY (p_grps) AND blocked AND NOT paused;
+  END IF;
+END`,
+)
+
+/**
+ * Holds a queue back until an instant in ms, or, if `p_grp` is not null, this group of it; a longer hold stays. Returns
+ * nothing.
+ */
+export const holdBack = sqlFunction(
+  'hold_1',
+  'p_q int, p_grp text, p_until bigint',
+  'void',
+  `BEGIN
+  IF p_grp IS NULL THEN
+    UPDATE @.queue SET held_until = greatest(held_until, p_until), limited = true WHERE qid = p_q;
+    RETURN;
+  END IF;
+  UPDATE @.queue SET limited = true WHERE qid = p_q AND NOT limited;
+  INSERT INTO @.lane AS l (qid, grp, held_until) VALUES (p_q, p_grp, p_until) ON CONFLICT (qid, grp) DO UPDATE SET
+    held_until = greatest(l.held_until, p_until), turn = NULL, shut_until = CASE WHEN l.turn IS NOT NULL OR l.shut_until IS NOT NULL
+      THEN greatest(l.held_until, p_until, l.shut_until) END;
+END`,
+)
+
+export const laneFunctions = [enterLanes, leaveLanes, holdBack]

@@ -1,0 +1,70 @@
+/** A claim on a limited queue: look, decide, apply. Nothing is locked between the look and its plan; a plan that came late is made anew. */
+
+import type { Claimer, ClaimFrom } from '../../contract/claim.js'
+import type { PostgresConnection } from '../client/postgres-connection.js'
+import type { ClaimedColumns } from '../work/claimed-job.js'
+import type { PostgresRecovery } from '../work/postgres-recovery.js'
+import type { NumberedQueue } from '../work/postgres-settings.js'
+import { applyPlan } from './apply-function.js'
+import { LimitedQueue } from './limited-queue.js'
+import type { LimitsLook } from './limits-look.js'
+import { lookAtLimits } from './look-function.js'
+
+type Applied =
+  | { readonly run: number }
+  | { readonly stale: LimitsLook; readonly short: boolean }
+  | { readonly now: number; readonly jobs: ClaimedColumns[] | null; readonly fence: number | null }
+
+/** What a limited queue has granted, and how the claim leaves it. */
+interface LimitedGrant {
+  readonly queue: LimitedQueue
+  readonly now: number
+  readonly jobs: readonly ClaimedColumns[]
+  readonly fence: number | null
+}
+
+/** How often a plan fails because somebody holds one of its jobs, until fewer jobs will do. */
+const patience = 2
+
+export class LimitedClaim {
+  readonly #connection: PostgresConnection
+  readonly #recovery: PostgresRecovery
+  readonly #mostBytes: number
+
+  constructor(connection: PostgresConnection, recovery: PostgresRecovery, mostBytes: number) {
+    this.#connection = connection
+    this.#recovery = recovery
+    this.#mostBytes = mostBytes
+  }
+
+  async grant(queue: NumberedQueue, seen: LimitsLook, from: ClaimFrom, by: Claimer): Promise<LimitedGrant> {
+    const isAlone = by.alone === true
+    const limit = isAlone ? Math.min(from.limit, 1) : from.limit
+    const asking = [queue.qid, limit, isAlone, this.#mostBytes]
+    let look = seen
+    let misses = 0
+    for (;;) {
+      const limited = new LimitedQueue(queue, look)
+      const decided = limited.decide({ ...from, limit }, by, this.#mostBytes)
+      if (decided === undefined) return { queue: limited, now: look.now, jobs: [], fence: null }
+      const { key, version } = look.limits
+      const leaseMs = Math.round(from.leaseMs ?? by.leaseMs)
+      const run = await this.#recovery.run()
+      const at = [leaseMs, by.worker, run, key, version, look.now, misses >= patience, JSON.stringify(decided.plan)]
+      const answer = (await this.#connection.call(applyPlan, [...asking, ...at])) as Applied
+      if ('run' in answer) {
+        await this.#recovery.noteRun(answer.run)
+        look = (await this.#connection.call(lookAtLimits, [...asking, [], true])) as LimitsLook
+      } else if ('stale' in answer) {
+        // A queue that had nothing to grant is not worth another try: a later one may have granted already.
+        if (!seen.grants) return { queue: new LimitedQueue(queue, look), now: look.now, jobs: [], fence: null }
+        if (answer.short) misses += 1
+        look = answer.stale
+      } else {
+        const { now, jobs, fence } = answer
+        if (fence !== null) limited.granted(now + leaseMs)
+        return { queue: limited, now, jobs: decided.inOrder(jobs ?? []), fence }
+      }
+    }
+  }
+}

@@ -1,0 +1,262 @@
+/**
+ * A limited queue as it was looked at: what a claim receives is decided by the rules that all stores share, and written down
+ * as a plan. Pure.
+ */
+
+import { groupRules } from '../../../core/queue/throttle.js'
+import type { Claimer, ClaimFrom } from '../../contract/claim.js'
+import { countTaken, DealtRow } from '../../rows/dealt-row.js'
+import { LeftRow } from '../../rows/left-row.js'
+import { type CountedQueue, isStopped, leadOf, ordinary } from '../../rows/queue-row.js'
+import { type Moment, ScopeThrottle } from '../../rows/scope-throttle.js'
+import { ShardLimits } from '../../rows/shard-limits.js'
+import { deal, type ReadyPool } from '../../rules/fair-share.js'
+import { dueAt } from '../../rules/sequence.js'
+import { asksNow, isLed } from '../../rules/wake-lead.js'
+import type { ClaimedColumns } from '../work/claimed-job.js'
+import { type LimitedPlan, type LimitsLook, paceState, type ScopeChanges } from './limits-look.js'
+import { elsewhereQid, LookedCounters, LookedLanes } from './looked-shelves.js'
+
+export class LimitedQueue {
+  look: LimitsLook
+  readonly counters: LookedCounters
+  readonly throttle: ScopeThrottle | undefined
+  readonly row: CountedQueue
+  readonly moment: Moment
+  readonly #lanes: LookedLanes
+  readonly #limits: ShardLimits
+  readonly #stateBefore: string
+  readonly #shut: Readonly<Record<string, number>>
+  /** The open lanes that were looked at. */
+  readonly #listed: number
+
+  constructor({ qid, name, order }: { qid: number; name: string; order: 'fifo' | 'lifo' }, look: LimitsLook) {
+    const { limits, now } = look
+    const { state, from, late } = limits
+    const moved = (at: number) => (from !== null && at >= from ? at + (late ?? 0) : at)
+    this.look = look
+    this.#listed = limits.lanes.filter(([, turn]) => turn !== null).length
+    this.#lanes = new LookedLanes(look)
+    this.counters = new LookedCounters(look)
+    this.moment = { now, mono: now, run: limits.run }
+    this.#shut = Object.fromEntries(Object.entries(state?.shut ?? {}).map(([one, at]) => [one, moved(at)]))
+    if (state?.t !== undefined) {
+      const { last_at, last_wall } = state.t
+      const at = last_at === null ? null : moved(last_at)
+      const row = { ...state.t, last_at: at, last_wall: last_wall === null ? null : moved(last_wall) }
+      this.throttle = new ScopeThrottle(row, this.counters, this.counters)
+    }
+    this.row = rowOf(qid, name, order, look, this.#shut[qid])
+    this.#limits = new ShardLimits({ shardsOf: () => [this.row] }, this.#lanes)
+    // A lane has a turn while it has a job and its group has room.
+    for (const [group, turn] of limits.lanes) if (turn !== null && group !== '') this.#lanes.refresh(this.row, group)
+    this.#stateBefore = JSON.stringify(paceState(this.throttle, this.#shut))
+  }
+
+  /** What the claim receives. Undefined: nothing, and nothing is to be written. */
+  decide(from: ClaimFrom, by: Claimer, mostBytes: number): DecidedClaim | undefined {
+    const { row, throttle, moment } = this
+    const taken: TakenPool[] = []
+    if (!this.#limits.isClosed(row, moment.mono) && !this.look.expiring) {
+      const load = new ClaimLoad(this.look, mostBytes)
+      const sharing = () => [row, elsewhere(this.look.limits.elsewhere)]
+      const parts = { queue: row, lanes: this.#lanes, limits: this.#limits, throttle, sharing, moment }
+      const dealt = new DealtRow(
+        { ...parts, lateMs: from.lateMs ?? 0 },
+        {
+          firstSuspect: () => this.look.limits.suspect ?? '',
+          isFull: () => load.isFull,
+          take: (pool, most) => {
+            const count = load.take(pool, most)
+            const group = pool === 'free' ? '' : pool === 'suspects' ? (this.look.limits.suspect ?? '') : pool.group
+            if (count > 0) {
+              countTaken(row, this.#lanes, pool, count, 0, group)
+              taken.push({ pool, group, count })
+            }
+            return count
+          },
+        },
+      )
+      const count = deal(dealt, from.limit, by.alone === true)
+      // Some were not looked at.
+      if (this.look.limits.open > this.#listed) row.open_lanes = Math.max(1, row.open_lanes)
+      const isGrouped = throttle !== undefined && groupRules(throttle.settings) !== undefined
+      if (isGrouped && (count > 0 || ordinary(row) > 0)) throttle.trim(moment)
+    }
+    const changes = this.changes()
+    const { lanes, closed } = this.#lanes.changes()
+    const isSame = taken.length + lanes.length + closed.length + changes.counters.length + changes.trims.length === 0
+    if (isSame && changes.state === null) return undefined
+    return new DecidedClaim({ ...changes, lanes, closed }, taken)
+  }
+
+  /** The instant before which nothing is granted of the queue, or of the group. */
+  heldUntil(group: string | undefined): number {
+    const whole = this.row.held_until ?? Number.NEGATIVE_INFINITY
+    return group === undefined ? whole : Math.max(whole, this.#lanes.heldUntil(this.row, group))
+  }
+
+  /** What has changed in the scope. `opens`: its throttle shuts no queue any more. */
+  changes(opens = false): ScopeChanges {
+    const shut = opens
+      ? {}
+      : this.row.shut_until === null
+        ? this.#shut
+        : { ...this.#shut, [this.row.qid]: this.row.shut_until }
+    const state = JSON.stringify(paceState(this.throttle, shut))
+    return { state: state === this.#stateBefore ? null : state, ...this.counters.changes() }
+  }
+
+  /** A claim was made, whose lease ends then. */
+  granted(leaseAt: number): void {
+    this.look = { ...this.look, lease: Math.min(leaseAt, this.look.lease ?? leaseAt) }
+  }
+
+  left(): LeftRow {
+    return new LeftRow(this.#limits, this.row, this.moment.mono, () => this.nextChangeMs())
+  }
+
+  /** Whether an ordinary claim would receive a job. */
+  isClaimable(): boolean {
+    return !this.look.expiring && this.#limits.isClaimable(this.row, this.moment.mono)
+  }
+
+  /** Whether the end of a claim made room for a job that is ready. */
+  isFreed(): boolean {
+    return this.isClaimable() || this.#limits.isOpenForSuspects(this.row, this.moment.mono)
+  }
+
+  /** Ms until a job falls due, a lease ends, or jobs are no longer shut; undefined: nothing of that will happen. */
+  nextChangeMs(): number | undefined {
+    const { place, lease, spares, limits } = this.look
+    const { now } = this.moment
+    if (limits.due) return 0
+    const ends = lease === null ? Number.POSITIVE_INFINITY : Math.max(lease, spares)
+    const opens = this.#limits.opensAt(this.row, now) ?? Number.POSITIVE_INFINITY
+    const at = Math.min(place === null ? Number.POSITIVE_INFINITY : dueAt(place), ends, opens)
+    return at > Number.MAX_SAFE_INTEGER ? undefined : Math.max(0, at - now)
+  }
+
+  /** Whether a waiter must ask, or, for a change that comes later, whether nobody will ask by then. */
+  wakes(isLater: boolean): boolean {
+    if (isStopped(this.row)) return false
+    if (this.isClaimable()) return true
+    const lead = leadOf(this.row)
+    const forMs = this.nextChangeMs()
+    const { now } = this.moment
+    if (!isLater) return forMs === 0 && !asksNow(lead, now)
+    const { place } = this.look
+    const opens = this.#limits.isFull(this.row) ? undefined : this.#limits.opensAt(this.row, now)
+    const at = Math.min(place === null ? Number.POSITIVE_INFINITY : dueAt(place), opens ?? Number.POSITIVE_INFINITY)
+    return at < Number.POSITIVE_INFINITY && !(isLed(lead, now) && lead.wakeAt <= at)
+  }
+}
+
+/** Jobs of one pool that a claim takes at one visit. */
+interface TakenPool {
+  readonly pool: ReadyPool
+  readonly group: string
+  readonly count: number
+}
+
+/** A decision, in the form in which the database carries it out. */
+export class DecidedClaim {
+  readonly plan: LimitedPlan
+  readonly #taken: readonly TakenPool[]
+
+  constructor(changes: ScopeChanges & Pick<LimitedPlan, 'lanes' | 'closed'>, taken: readonly TakenPool[]) {
+    this.#taken = taken
+    const of = (is: (pool: ReadyPool) => boolean) => taken.filter(({ pool }) => is(pool))
+    const groups = new Map<string, number>()
+    for (const { group, count } of of((pool) => typeof pool !== 'string'))
+      groups.set(group, (groups.get(group) ?? 0) + count)
+    const suspects = of((pool) => pool === 'suspects')
+    this.plan = {
+      ...changes,
+      groups: [...groups].map(([g, n]) => ({ g, n })),
+      free: of((pool) => pool === 'free').reduce((sum, { count }) => sum + count, 0),
+      suspects: suspects.length,
+      suspect: suspects[0]?.group ?? null,
+    }
+  }
+
+  /** The jobs in the order in which the lanes were visited. */
+  inOrder(jobs: readonly ClaimedColumns[]): ClaimedColumns[] {
+    const byGroup = new Map<string, ClaimedColumns[]>()
+    for (const columns of jobs) byGroup.set(columns[14] ?? '', [...(byGroup.get(columns[14] ?? '') ?? []), columns])
+    return this.#taken.flatMap(({ group, count }) => byGroup.get(group)?.splice(0, count) ?? [])
+  }
+}
+
+/** How many of the jobs that were looked at a claim can carry. */
+class ClaimLoad {
+  isFull = false
+  readonly #mostBytes: number
+  #bytes = 0
+  readonly #left = new Map<string, { n: number; readonly each: number; readonly weights: number[] | undefined }>()
+
+  constructor({ limits }: LimitsLook, mostBytes: number) {
+    this.#mostBytes = mostBytes
+    const add = (group: string, n: number, bytes: number, weights: number[] | null) =>
+      this.#left.set(group, { n, each: n === 0 ? 0 : bytes / n, weights: weights?.slice() })
+    for (const [group, , , , , n, bytes, weights] of limits.lanes) add(group, n, bytes, weights)
+    add('', ...limits.free)
+  }
+
+  take(pool: ReadyPool, most: number): number {
+    if (pool === 'suspects') return 1
+    const left = this.#left.get(pool === 'free' ? '' : pool.group)
+    let count = 0
+    while (left !== undefined && count < most && left.n > 0 && this.#bytes < this.#mostBytes) {
+      this.#bytes += left.weights?.shift() ?? left.each
+      left.n -= 1
+      count += 1
+    }
+    this.isFull = count < most || this.#bytes >= this.#mostBytes
+    return count
+  }
+}
+
+function rowOf(
+  qid: number,
+  name: string,
+  order: 'fifo' | 'lifo',
+  look: LimitsLook,
+  shut: number | undefined,
+): CountedQueue {
+  const { limits, place, stopped } = look
+  const counted = limits.lanes.reduce(
+    (sum, [group, , , , , n]) => sum + (group === '' ? 0 : n > limits.most ? n + 1 : n),
+    0,
+  )
+  const grouped = counted + (limits.others ? 1 : 0)
+  const turns = limits.lanes.flatMap(([, turn]) => turn ?? [])
+  return {
+    ...{ qid, name, shard: 0, shards: 1, resharding: null, kind: 'plain', ord: order, exclusive: 'id', merge: 'all' },
+    ...{ paused: stopped ? 1 : 0, draining: 0, limits: '', max_pending: null, crash_limit: 0, results_limit: null },
+    ...{ dead_age_ms: null, dead_count: null, max_running: limits.total, max_per_group: limits.perGroup },
+    ...{ throttle: limits.name, throttle_by: limits.by, held_until: limits.held, shut_until: shut ?? null },
+    ...{ lead_worker: look.lead, lead_wake_at: look.wake },
+    ...{ suspect_lead_worker: look.suspectLead, suspect_lead_wake_at: look.suspectWake },
+    ...none,
+    scheduled: place === null ? 0 : 1,
+    ready: limits.free[0] + grouped + limits.suspects,
+    running: limits.running,
+    suspects: limits.suspects,
+    ...{ laned: 1, grouped, grouped_running: limits.groupedRunning },
+    open_lanes: limits.open,
+    last_lane_turn: Math.max(0, ...turns) + 1,
+  }
+}
+
+const none = {
+  ...{ scheduled: 0, waiting: 0, ready: 0, running: 0, completed: 0, dead: 0, retries: 0, suspects: 0, remembered: 0 },
+  ...{ pending: 0, processed: 0, failed: 0, crashed: 0, expired: 0, laned: 1, grouped: 0, grouped_running: 0 },
+  ...{ open_lanes: 0, last_lane_turn: 0 },
+}
+
+/** The other queues of the scope, as one. */
+function elsewhere(hasJobs: boolean): CountedQueue {
+  const row = { ...none, qid: elsewhereQid, ready: hasJobs ? 1 : 0, paused: 0, resharding: null }
+  return row as unknown as CountedQueue
+}

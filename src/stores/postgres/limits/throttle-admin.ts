@@ -1,0 +1,189 @@
+/** The administration of a Postgres store's throttles, and of holds and pauses of groups. What it changes raises the version of the scope. */
+
+import { InvalidArgumentError } from '../../../core/errors.js'
+import { groupRules, rulesIn, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
+import { defined } from '../../../core/values/defined.js'
+import type {
+  GroupRates,
+  HoldsQuery,
+  StoredHold,
+  StoredHolds,
+  ThrottleState,
+  Throttles,
+} from '../../contract/throttles.js'
+import { refuseRates } from '../../rules/throttle/own-rates.js'
+import { changedBy, subjectOf } from '../../rules/throttle/throttle-subjects.js'
+import type { PostgresConnection } from '../client/postgres-connection.js'
+import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
+import { LimitedQueue } from './limited-queue.js'
+import { ringLimited } from './limited-ring.js'
+import { type LimitsLook, spansOf } from './limits-look.js'
+import { lookAtLimits } from './look-function.js'
+import { countGroups, listHolds, listRates, pauseGroup, releaseHolds, tuneScope } from './throttle-functions.js'
+
+/** A throttle that it takes to be there. */
+type Tuned = LimitedQueue & { readonly throttle: NonNullable<LimitedQueue['throttle']> }
+
+export class PostgresThrottles implements Throttles {
+  readonly #connection: PostgresConnection
+  readonly #queues: PostgresQueues
+  readonly #ready: <T>(call: () => Promise<T>) => Promise<T>
+
+  /** `underWay`: makes a call of the open store. */
+  constructor(
+    connection: PostgresConnection,
+    queues: PostgresQueues,
+    underWay: <T>(call: () => Promise<T>) => Promise<T>,
+  ) {
+    this.#connection = connection
+    this.#queues = queues
+    this.#ready = underWay
+  }
+
+  state(name: string, group?: string): Promise<ThrottleState | undefined> {
+    return this.#ready(async () => {
+      const queue = await this.#named(name)
+      const limited = await this.#look(queue, group)
+      const { throttle, moment } = limited
+      if (throttle === undefined) return undefined
+      const { mono } = moment
+      const { settings } = throttle
+      const hasGroups = groupRules(settings) !== undefined
+      const subject = group === undefined || !hasGroups ? undefined : subjectOf(settings, group)
+      const rate = subject === undefined ? undefined : throttle.rateOf(group!)
+      const quietForMs = throttle.quietForMs(mono, subject)
+      // Rules for all count without a group too.
+      const counted = settings.by === 'queue' ? '' : subject
+      const ofGroup = settings.by === 'queue' ? subject : undefined
+      const waits = [counted, ofGroup].map((of) => (of === undefined ? 0 : throttle.waitMs(of, mono)))
+      const { hits, groupHits } = {
+        hits: counted === undefined ? settings.rules.map(() => 0) : throttle.hits(counted, mono),
+        groupHits: ofGroup === undefined ? undefined : throttle.hits(ofGroup, mono),
+      }
+      if (hasGroups) throttle.groups(mono)
+      const answer = await this.#connection.call(countGroups, [
+        settings.scope,
+        JSON.stringify(limited.counters.questions),
+      ])
+      const { queues, groups } = answer as { queues: string[]; groups: number }
+      return {
+        throttle: settings,
+        queues,
+        hits,
+        ...defined({ groupHits }),
+        forMs: Math.max(quietForMs, ...waits, limited.heldUntil(group) - mono),
+        quietForMs,
+        ...defined({ rate }),
+        ...(hasGroups ? { groups } : {}),
+      }
+    })
+  }
+
+  set(name: string, rules: readonly ThrottleRule[], by?: Throttle['by']): Promise<void> {
+    return this.#ready(() =>
+      this.#tune(name, undefined, (limited) => {
+        if (limited.throttle === undefined)
+          throw new InvalidArgumentError(
+            `queue '${name}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
+          )
+        limited.throttle.change(rules, changedBy(name, limited.throttle.settings, by))
+      }),
+    )
+  }
+
+  setRate(name: string, group: string, rules: readonly ThrottleRule[] | undefined): Promise<void> {
+    return this.#ready(() =>
+      this.#tune(name, { group, spans: rules && spansOf(rules) }, (limited) => {
+        refuseRates(name, limited.throttle?.settings)
+        limited.throttle!.setRate(group, rules)
+      }),
+    )
+  }
+
+  rates(name: string, limit: number): Promise<GroupRates> {
+    return this.#ready(async () => {
+      const { throttle } = await this.#look(await this.#named(name))
+      if (throttle === undefined) return { rates: [], total: 0 }
+      const rows = (await this.#connection.call(listRates, [throttle.row.scope, limit])) as [string, string][]
+      const rates = rows.map(([group, rules]) => ({ group, rules: rulesIn(rules) }))
+      return { rates, total: throttle.settings.own?.groups ?? 0 }
+    })
+  }
+
+  holds(name: string, { groups, limit }: HoldsQuery): Promise<StoredHolds> {
+    return this.#ready(async () => {
+      const { qid } = await this.#named(name)
+      const answer = await this.#connection.call(listHolds, [qid, groups ?? null, limit])
+      const { whole, paused, held, total } = answer as {
+        whole: number | null
+        paused: string[]
+        held: [string, number][]
+        total: number
+      }
+      const holds: StoredHold[] = [
+        ...(whole === null ? [] : [{ forMs: whole }]),
+        ...paused.map((group) => ({ group })),
+        ...held.map(([group, forMs]) => ({ group, forMs })),
+      ]
+      return { holds: holds.slice(0, limit), total }
+    })
+  }
+
+  release(name: string, group?: string): Promise<number> {
+    return this.#ready(async () => {
+      const queue = await this.#named(name)
+      const ended = (await this.#connection.call(releaseHolds, [queue.qid, group ?? null])) as number
+      ringLimited(this.#connection, queue)
+      return ended
+    })
+  }
+
+  pause(name: string, group: string): Promise<void> {
+    return this.#ready(async () => {
+      await this.#connection.call(pauseGroup, [(await this.#named(name)).qid, group, true])
+    })
+  }
+
+  resume(name: string, group: string): Promise<void> {
+    return this.#ready(async () => {
+      const queue = await this.#named(name)
+      await this.#connection.call(pauseGroup, [queue.qid, group, false])
+      ringLimited(this.#connection, queue)
+    })
+  }
+
+  async #named(name: string): Promise<NumberedQueue> {
+    return (await this.#queues.named([name]))[0]!
+  }
+
+  async #look(queue: NumberedQueue, group?: string): Promise<LimitedQueue> {
+    const asked = [queue.qid, 0, false, Number.MAX_SAFE_INTEGER, group === undefined ? [] : [group], false]
+    return new LimitedQueue(queue, (await this.#connection.call(lookAtLimits, asked)) as LimitsLook)
+  }
+
+  /** Changes the throttle; begins anew if its scope changes meanwhile. Jobs that it has shut are open again. */
+  async #tune(
+    name: string,
+    rate: { readonly group: string; readonly spans: unknown } | undefined,
+    change: (limited: LimitedQueue) => void,
+  ): Promise<void> {
+    const queue = await this.#named(name)
+    for (;;) {
+      const limited = await this.#look(queue, rate?.group)
+      change(limited)
+      const { row } = (limited as Tuned).throttle
+      const { key, version } = limited.look.limits
+      const own = rate && limited.counters.of(row.scope, rate.group)
+      const of = rate === undefined ? null : JSON.stringify({ ...rate, rules: own ?? null })
+      const qids = await this.#connection.call(tuneScope, [
+        key,
+        version,
+        JSON.stringify(limited.changes(rate === undefined)),
+        of,
+      ])
+      if (qids === null) continue
+      for (const [qid, of] of qids as [number, string][]) ringLimited(this.#connection, { ...queue, qid, name: of })
+      return
+    }
+  }
+}
