@@ -4,7 +4,6 @@
  */
 
 import pg from 'pg'
-import { hasCode } from '../../core/errors.js'
 import type { JobState } from '../../core/job/job.js'
 import { postgresAddress } from '../../stores/postgres/client/postgres-address.js'
 import { postgresFunctions } from '../../stores/postgres/postgres-functions.js'
@@ -89,7 +88,7 @@ export function postgresHarness(url: string): HarnessMaker {
           ...(mostClaimBytes === undefined ? {} : { mostClaimBytes }),
         })
         handles.push(store)
-        return unseeing(store)
+        return store
       },
       async advance(ms) {
         await ask('UPDATE @.harness SET ms = ms + $1', [ms])
@@ -119,18 +118,6 @@ export function postgresHarness(url: string): HarnessMaker {
       },
     }
   }
-}
-
-/** Ordered queues have no limits, holds and groups yet: the contract says nothing about those. */
-function unseeing(store: PostgresStore): PostgresStore {
-  const [open, enqueue, settle] = [store.open.bind(store), store.enqueue.bind(store), store.settle.bind(store)]
-  const unseen = (error: unknown): never => {
-    throw hasCode(error, 'unsupported-by-store') ? new UnseenError((error as Error).message) : error
-  }
-  store.open = (queues, how) => open(queues, how).catch(unseen)
-  store.enqueue = (calls) => enqueue(calls).catch(unseen)
-  store.settle = (items) => settle(items).catch(unseen)
-  return store
 }
 
 interface UsedSchema {

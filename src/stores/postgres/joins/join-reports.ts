@@ -6,8 +6,8 @@
 import { stepLimit } from '../../rules/bounds.js'
 import { memberDeadReason, mostJoinBytes, tooLargeError, tooLargeReason } from '../../rules/join-rules.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { ringFor } from '../limits/limited-ring.js'
 import { sqlFunction } from '../schema/sql-function.js'
-import { ringQueue } from '../work/postgres-ring.js'
 
 /** Results of more bytes than this, or ends of more members than `stepLimit`, are deleted step by step. */
 const mostDropped = 1_048_576
@@ -233,7 +233,6 @@ export class PostgresReports {
 
   /** Nobody waits for the rings: they tell of what was committed. */
   ringFor(became: readonly BecameOfJoin[]): void {
-    for (const [qid, isLater] of became)
-      if (isLater !== null) this.#connection.call(ringQueue, [qid, isLater]).catch(() => {})
+    for (const [qid, isLater] of became) if (isLater !== null) ringFor(this.#connection, qid, isLater)
   }
 }

@@ -7,10 +7,10 @@ import { joinDueAt, newJoinRow } from '../../rows/join-row.js'
 import { toStored } from '../../rows/stored-text.js'
 import { answerToTaken } from '../../rules/taken-id.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { ringFor } from '../limits/limited-ring.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { takenIds } from '../work/enqueue-functions.js'
 import { columnsOf, type PostgresEnqueue, type TakenAnswer, takenRow } from '../work/postgres-enqueue.js'
-import { ringQueue } from '../work/postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
 import type { BecameOfJoin, PostgresReports } from './join-reports.js'
 
@@ -165,7 +165,7 @@ function ringForNew(connection: PostgresConnection, { qid }: NumberedQueue, jobs
   const coming = jobs.filter(({ join }) => join === undefined)
   if (coming.length === 0) return
   const isLater = coming.every(({ runAt, delayMs = 0 }) => runAt !== undefined || delayMs > 0)
-  connection.call(ringQueue, [qid, isLater]).catch(() => {})
+  ringFor(connection, qid, isLater)
 }
 
 /** The first job of the call that cannot be added; undefined: all can, once what it adds to `before` has gone. */

@@ -7,8 +7,8 @@ import type { NewSignal, NewStep, SignalAnswer, StepList, Steps, StoredStep } fr
 import { present } from '../../rows/stored-job.js'
 import { mostSignalBytes, mostSignals, upkeepLimit } from '../../rules/bounds.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { ringFor } from '../limits/limited-ring.js'
 import { sqlFunction } from '../schema/sql-function.js'
-import { ringQueue } from '../work/postgres-ring.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
 import { payloadFrom, payloadText, storedText, textFrom } from '../work/stored-payload.js'
 
@@ -191,19 +191,14 @@ export class PostgresSteps implements Steps {
     const bounds = [mostSignals, mostSignalBytes]
     const values = [qid, job.id, storedText(name), ...dataColumns(data), ...bounds]
     const answer = (await this.#connection.call(sendSignal, values)) as SignalAnswer
-    if (answer === 'delivered') this.#ring(qid)
+    if (answer === 'delivered') ringFor(this.#connection, qid, false)
     return answer
   }
 
   async sweep(_worker: string): Promise<{ readonly woken: number; readonly more: boolean }> {
     const [qids, more] = (await this.#connection.call(endVainWaits, [upkeepLimit])) as [number[], boolean]
-    for (const qid of qids) this.#ring(qid)
+    for (const qid of qids) ringFor(this.#connection, qid, false)
     return { woken: qids.length, more }
-  }
-
-  /** After the commit. Nobody waits for it: a lost ring is made up for by a look. */
-  #ring(qid: number): void {
-    this.#connection.call(ringQueue, [qid, false]).catch(() => {})
   }
 
   async #qid({ queue }: JobKey): Promise<number> {

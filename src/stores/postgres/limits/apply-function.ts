@@ -56,6 +56,22 @@ END`,
 )
 
 /**
+ * Waiting jobs of these groups have ended, in the same transaction. Takes a queue and the groups. Lanes in which none can begin any
+ * more leave the turns. Returns nothing.
+ */
+const shortenLanes = sqlFunction(
+  'shorten_lanes_1',
+  'p_q int, p_grps text[]',
+  'void',
+  `DECLARE t bigint := @.us(); o text; bare text[];
+BEGIN
+  SELECT ord INTO o FROM @.queue WHERE qid = p_q;
+  bare := array(SELECT DISTINCT g FROM unnest(p_grps) g WHERE coalesce(@.next_in_lane_1(p_q, g, o) > t, true));
+  IF bare <> '{}' THEN PERFORM @.close_lanes_1(p_q, bare); END IF;
+END`,
+)
+
+/**
  * Writes what a decision has changed of a scope. Takes its key, the instant of the decision, by how much later it is now, and
  * `ScopeChanges`. Instants from that of the decision on move with the delay: starts count from when they are made. Returns
  * nothing. The caller has the lock of the scope.
@@ -94,7 +110,7 @@ END`,
 )
 
 /**
- * Takes what `look_limits_1` does; the lease in ms and the worker; the run, key, version and instant of the look; whether fewer
+ * Takes what `look_limits_1` does, but for the groups and whether a claim asks; the lease in ms and the worker; the run, key, version and instant of the look; whether fewer
  * jobs than planned will do; and `LimitedPlan`.
  *
  * Returns `{run}` if the server has another; `{stale}`, a look as it is now, if anything has changed, which changes nothing;
@@ -102,42 +118,54 @@ END`,
  */
 export const applyPlan = sqlFunction(
   'apply_1',
-  `p_q int, p_limit int, p_alone boolean, p_most bigint, p_lease bigint, p_worker text, p_run bigint, p_key text, p_version bigint, p_now bigint,
+  `p_q int, p_limit int, p_alone boolean, p_most bigint, p_payloads int, p_lease bigint, p_worker text, p_run bigint, p_key text, p_version bigint, p_now bigint,
    p_short boolean, p_plan json`,
   'json',
   `DECLARE
   q @.queue; v bigint; ms bigint; t bigint; late bigint; lo bigint; hi bigint; got tid[] := '{}'; grps text[]; counts int[]; wanted int;
-  is_stale boolean; f bigint; jobs json;
+  is_stale boolean; f bigint; jobs json; is_ordered boolean;
 BEGIN
   IF @.run() <> p_run THEN RETURN json_build_object('run', @.run()); END IF;
-  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM pg_advisory_xact_lock(@lock + 3, hashtext(p_key));
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  is_ordered := q.kind = 'ordered';
+  -- A claim may be forgotten by a crash of the server: its jobs are ready again, and run twice. An id must not.
+  IF NOT is_ordered THEN PERFORM set_config('synchronous_commit', 'off', true); END IF;
+  -- Lock, and look in the next statement.
+  IF is_ordered AND q.exclusive = 'shard' THEN PERFORM pg_advisory_xact_lock(@lock + 8, p_q); END IF;
   v := coalesce((SELECT version FROM @.pace WHERE scope = p_key ORDER BY scope DESC, version DESC LIMIT 1), 0);
   t := @.us(); ms := t / 1000; late := ms - p_now;
   SELECT array_agg(g), array_agg(n) INTO grps, counts FROM json_to_recordset(p_plan->'groups') AS x (g text, n int);
   wanted := (p_plan->>'free')::int + (p_plan->>'suspects')::int + coalesce((SELECT sum(n) FROM unnest(counts) n), 0);
-  is_stale := v <> p_version OR p_key <> coalesce('t' || q.throttle, 'q' || p_q) OR late < 0 OR late > 1000 OR (wanted > 0 AND
+  is_stale := v <> p_version OR p_key <> coalesce('t' || q.throttle, 'q' || q.name) OR late < 0 OR late > 1000 OR (wanted > 0 AND
     (q.stopped OR coalesce(q.held_until > ms, false)
-      OR EXISTS (SELECT FROM @.lane WHERE qid = p_q AND grp = ANY (grps) AND (paused OR held_until > ms))));
+      OR EXISTS (SELECT FROM @.lane WHERE qid = p_q AND grp = ANY (grps) AND (paused OR held_until > ms))
+      -- A reshard lets no claim in while it sets out.
+      OR (is_ordered AND (NOT pg_try_advisory_xact_lock_shared(@lock + 7, p_q) OR (SELECT stopped OR shard < 0 FROM @.queue WHERE qid = p_q) IS DISTINCT FROM false
+        OR (q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = p_q))))));
   IF NOT is_stale AND wanted > 0 THEN
     lo := CASE q.ord WHEN 'lifo' THEN -t ELSE -9223372036854775807 END;
     hi := CASE q.ord WHEN 'lifo' THEN 9223372036854775807 ELSE t END;
     got := array(SELECT x.c FROM unnest(grps, counts) u (g, n), LATERAL (SELECT ctid AS c FROM @.job
       WHERE qid = p_q AND grp = u.g COLLATE "C" AND pool = 2 AND stamp BETWEEN lo AND hi AND fence = 0
-      ORDER BY qid, grp, rank, stamp, seq LIMIT u.n FOR UPDATE SKIP LOCKED) x);
+      ORDER BY qid, grp, rank, stamp, seq, id LIMIT u.n FOR NO KEY UPDATE SKIP LOCKED) x);
     IF (p_plan->>'free')::int > 0 THEN got := got || @.first_free_1(p_q, lo, hi, (p_plan->>'free')::int, true); END IF;
     IF (p_plan->>'suspects')::int > 0 THEN
       got := got || array(SELECT c FROM (SELECT ctid AS c, grp FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0
-        ORDER BY qid, pool, rank, stamp, seq LIMIT 1 FOR UPDATE SKIP LOCKED) x WHERE coalesce(grp, '') = p_plan->>'suspect' COLLATE "C");
+        ORDER BY qid, pool, rank, stamp, seq, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) x WHERE coalesce(grp, '') = p_plan->>'suspect' COLLATE "C");
     END IF;
     is_stale := cardinality(got) < CASE WHEN p_short THEN 1 ELSE wanted END
       OR EXISTS (SELECT FROM @.job WHERE ctid = ANY (got) AND expires_ms <= ms);
+    IF is_ordered AND NOT is_stale THEN is_stale := @.clear_bare_1(q, got, t) > 0; END IF;
   END IF;
   IF is_stale THEN
-    RETURN json_build_object('stale', @.look_limits_1(p_q, p_limit, p_alone, p_most, '{}', true), 'short', v = p_version);
+    RETURN json_build_object('stale', @.look_limits_1(p_q, p_limit, p_alone, p_most, '{}', true, p_payloads), 'short', v = p_version);
   END IF;
-  IF wanted > 0 THEN
+  IF wanted > 0 AND is_ordered THEN
+    f := nextval('@.fence_seq');
+    -- The plan has weighed them.
+    jobs := @.take_ids_1(q, got, t, f, p_worker, p_lease, p_alone, p_payloads, p_most, -4611686018427387904) -> 'jobs';
+  ELSIF wanted > 0 THEN
     f := nextval('@.fence_seq');
     WITH u AS (UPDATE @.job SET fence = f, updated_ms = ms WHERE ctid = ANY (got) RETURNING *),
     b AS (INSERT INTO @.bunch (fence, lease_ms, lo, hi, qid, n, lo_rank, hi_rank, pool, alone, worker, bounded)
@@ -158,4 +186,4 @@ BEGIN
 END`,
 )
 
-export const applyFunctions = [nextInLane, closeLanes, writeScope, applyPlan]
+export const applyFunctions = [nextInLane, closeLanes, shortenLanes, writeScope, applyPlan]

@@ -59,22 +59,25 @@ END`,
 )
 
 /**
- * Holds a queue back until an instant in ms, or, if `p_grp` is not null, this group of it; a longer hold stays. Returns
- * nothing.
+ * Holds a queue back until an instant in ms, or, if `p_grp` is not null, this group of it; a longer hold stays. It is held in all
+ * shards, because limits are of the whole queue. Takes one of these. Returns nothing.
  */
 export const holdBack = sqlFunction(
   'hold_1',
   'p_q int, p_grp text, p_until bigint',
   'void',
-  `BEGIN
-  IF p_grp IS NULL THEN
-    UPDATE @.queue SET held_until = greatest(held_until, p_until), limited = true WHERE qid = p_q;
-    RETURN;
-  END IF;
-  UPDATE @.queue SET limited = true WHERE qid = p_q AND NOT limited;
-  INSERT INTO @.lane AS l (qid, grp, held_until) VALUES (p_q, p_grp, p_until) ON CONFLICT (qid, grp) DO UPDATE SET
-    held_until = greatest(l.held_until, p_until), turn = NULL, shut_until = CASE WHEN l.turn IS NOT NULL OR l.shut_until IS NOT NULL
-      THEN greatest(l.held_until, p_until, l.shut_until) END;
+  `DECLARE s int;
+BEGIN
+  FOR s IN SELECT qid FROM @.queue WHERE name = (SELECT name FROM @.queue WHERE qid = p_q) ORDER BY qid LOOP
+    IF p_grp IS NULL THEN
+      UPDATE @.queue SET held_until = greatest(held_until, p_until), limited = true WHERE qid = s;
+      CONTINUE;
+    END IF;
+    UPDATE @.queue SET limited = true WHERE qid = s AND NOT limited;
+    INSERT INTO @.lane AS l (qid, grp, held_until) VALUES (s, p_grp, p_until) ON CONFLICT (qid, grp) DO UPDATE SET
+      held_until = greatest(l.held_until, p_until), turn = NULL, shut_until = CASE WHEN l.turn IS NOT NULL OR l.shut_until IS NOT NULL
+        THEN greatest(l.held_until, p_until, l.shut_until) END;
+  END LOOP;
 END`,
 )
 

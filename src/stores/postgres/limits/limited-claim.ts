@@ -4,7 +4,6 @@ import type { Claimer, ClaimFrom } from '../../contract/claim.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { ClaimedColumns } from '../work/claimed-job.js'
 import type { PostgresRecovery } from '../work/postgres-recovery.js'
-import type { NumberedQueue } from '../work/postgres-settings.js'
 import { applyPlan } from './apply-function.js'
 import { LimitedQueue } from './limited-queue.js'
 import type { LimitsLook } from './limits-look.js'
@@ -21,6 +20,8 @@ interface LimitedGrant {
   readonly now: number
   readonly jobs: readonly ClaimedColumns[]
   readonly fence: number | null
+  /** The weight of the jobs. */
+  readonly bytes: number
 }
 
 /** How often a plan fails because somebody holds one of its jobs, until fewer jobs will do. */
@@ -37,34 +38,52 @@ export class LimitedClaim {
     this.#mostBytes = mostBytes
   }
 
-  async grant(queue: NumberedQueue, seen: LimitsLook, from: ClaimFrom, by: Claimer): Promise<LimitedGrant> {
+  /** `bytes`: the weight that the claim has already. */
+  async grant(seen: LimitsLook, from: ClaimFrom, by: Claimer, bytes: number): Promise<LimitedGrant> {
     const isAlone = by.alone === true
     const limit = isAlone ? Math.min(from.limit, 1) : from.limit
-    const asking = [queue.qid, limit, isAlone, this.#mostBytes]
+    const { qid } = seen.limits.of
+    const asking = [qid, limit, isAlone, this.#mostBytes]
+    const payloads = mostPayloads(from)
     let look = seen
     let misses = 0
     for (;;) {
-      const limited = new LimitedQueue(queue, look)
-      const decided = limited.decide({ ...from, limit }, by, this.#mostBytes)
-      if (decided === undefined) return { queue: limited, now: look.now, jobs: [], fence: null }
+      const limited = new LimitedQueue(look)
+      const decided = limited.decide({ ...from, limit }, by, this.#mostBytes - bytes)
+      if (decided === undefined) return { queue: limited, now: look.now, jobs: [], fence: null, bytes: 0 }
       const { key, version } = look.limits
       const leaseMs = Math.round(from.leaseMs ?? by.leaseMs)
       const run = await this.#recovery.run()
-      const at = [leaseMs, by.worker, run, key, version, look.now, misses >= patience, JSON.stringify(decided.plan)]
+      const at = [
+        payloads,
+        leaseMs,
+        by.worker,
+        run,
+        key,
+        version,
+        look.now,
+        misses >= patience,
+        JSON.stringify(decided.plan),
+      ]
       const answer = (await this.#connection.call(applyPlan, [...asking, ...at])) as Applied
       if ('run' in answer) {
         await this.#recovery.noteRun(answer.run)
-        look = (await this.#connection.call(lookAtLimits, [...asking, [], true])) as LimitsLook
+        look = (await this.#connection.call(lookAtLimits, [...asking, [], true, payloads])) as LimitsLook
       } else if ('stale' in answer) {
         // A queue that had nothing to grant is not worth another try: a later one may have granted already.
-        if (!seen.grants) return { queue: new LimitedQueue(queue, look), now: look.now, jobs: [], fence: null }
+        if (!seen.grants) return { queue: new LimitedQueue(look), now: look.now, jobs: [], fence: null, bytes: 0 }
         if (answer.short) misses += 1
         look = answer.stale
       } else {
         const { now, jobs, fence } = answer
         if (fence !== null) limited.granted(now + leaseMs)
-        return { queue: limited, now, jobs: decided.inOrder(jobs ?? []), fence }
+        return { queue: limited, now, jobs: decided.inOrder(jobs ?? []), fence, bytes: decided.bytes }
       }
     }
   }
+}
+
+/** The most payloads of each ordered id that a claim takes; null: all. */
+export function mostPayloads({ maxPayloads: most = Number.POSITIVE_INFINITY }: ClaimFrom): number | null {
+  return most === Number.POSITIVE_INFINITY ? null : Math.max(1, most)
 }

@@ -30,9 +30,9 @@ export class LimitedQueue {
   /** The open lanes that were looked at. */
   readonly #listed: number
 
-  constructor({ qid, name, order }: { qid: number; name: string; order: 'fifo' | 'lifo' }, look: LimitsLook) {
+  constructor(look: LimitsLook) {
     const { limits, now } = look
-    const { state, from, late } = limits
+    const { of, state, from, late, siblingsRunning } = limits
     const moved = (at: number) => (from !== null && at >= from ? at + (late ?? 0) : at)
     this.look = look
     this.#listed = limits.lanes.filter(([, turn]) => turn !== null).length
@@ -46,8 +46,9 @@ export class LimitedQueue {
       const row = { ...state.t, last_at: at, last_wall: last_wall === null ? null : moved(last_wall) }
       this.throttle = new ScopeThrottle(row, this.counters, this.counters)
     }
-    this.row = rowOf(qid, name, order, look, this.#shut[qid])
-    this.#limits = new ShardLimits({ shardsOf: () => [this.row] }, this.#lanes)
+    this.row = rowOf(look, this.#shut[of.qid])
+    const others = { ...none, running: siblingsRunning } as unknown as CountedQueue
+    this.#limits = new ShardLimits({ shardsOf: () => [this.row, others] }, this.#lanes)
     // A lane has a turn while it has a job and its group has room.
     for (const [group, turn] of limits.lanes) if (turn !== null && group !== '') this.#lanes.refresh(this.row, group)
     this.#stateBefore = JSON.stringify(paceState(this.throttle, this.#shut))
@@ -57,8 +58,8 @@ export class LimitedQueue {
   decide(from: ClaimFrom, by: Claimer, mostBytes: number): DecidedClaim | undefined {
     const { row, throttle, moment } = this
     const taken: TakenPool[] = []
+    const load = new ClaimLoad(this.look, mostBytes)
     if (!this.#limits.isClosed(row, moment.mono) && !this.look.expiring) {
-      const load = new ClaimLoad(this.look, mostBytes)
       const sharing = () => [row, elsewhere(this.look.limits.elsewhere)]
       const parts = { queue: row, lanes: this.#lanes, limits: this.#limits, throttle, sharing, moment }
       const dealt = new DealtRow(
@@ -87,7 +88,7 @@ export class LimitedQueue {
     const { lanes, closed } = this.#lanes.changes()
     const isSame = taken.length + lanes.length + closed.length + changes.counters.length + changes.trims.length === 0
     if (isSame && changes.state === null) return undefined
-    return new DecidedClaim({ ...changes, lanes, closed }, taken)
+    return new DecidedClaim({ ...changes, lanes, closed }, taken, load.bytes)
   }
 
   /** The instant before which nothing is granted of the queue, or of the group. */
@@ -162,10 +163,17 @@ interface TakenPool {
 /** A decision, in the form in which the database carries it out. */
 export class DecidedClaim {
   readonly plan: LimitedPlan
+  /** The weight of its jobs. */
+  readonly bytes: number
   readonly #taken: readonly TakenPool[]
 
-  constructor(changes: ScopeChanges & Pick<LimitedPlan, 'lanes' | 'closed'>, taken: readonly TakenPool[]) {
+  constructor(
+    changes: ScopeChanges & Pick<LimitedPlan, 'lanes' | 'closed'>,
+    taken: readonly TakenPool[],
+    bytes: number,
+  ) {
     this.#taken = taken
+    this.bytes = bytes
     const of = (is: (pool: ReadyPool) => boolean) => taken.filter(({ pool }) => is(pool))
     const groups = new Map<string, number>()
     for (const { group, count } of of((pool) => typeof pool !== 'string'))
@@ -191,8 +199,8 @@ export class DecidedClaim {
 /** How many of the jobs that were looked at a claim can carry. */
 class ClaimLoad {
   isFull = false
+  bytes = 0
   readonly #mostBytes: number
-  #bytes = 0
   readonly #left = new Map<string, { n: number; readonly each: number; readonly weights: number[] | undefined }>()
 
   constructor({ limits }: LimitsLook, mostBytes: number) {
@@ -207,23 +215,17 @@ class ClaimLoad {
     if (pool === 'suspects') return 1
     const left = this.#left.get(pool === 'free' ? '' : pool.group)
     let count = 0
-    while (left !== undefined && count < most && left.n > 0 && this.#bytes < this.#mostBytes) {
-      this.#bytes += left.weights?.shift() ?? left.each
+    while (left !== undefined && count < most && left.n > 0 && this.bytes < this.#mostBytes) {
+      this.bytes += left.weights?.shift() ?? left.each
       left.n -= 1
       count += 1
     }
-    this.isFull = count < most || this.#bytes >= this.#mostBytes
+    this.isFull = count < most || this.bytes >= this.#mostBytes
     return count
   }
 }
 
-function rowOf(
-  qid: number,
-  name: string,
-  order: 'fifo' | 'lifo',
-  look: LimitsLook,
-  shut: number | undefined,
-): CountedQueue {
+function rowOf(look: LimitsLook, shut: number | undefined): CountedQueue {
   const { limits, place, stopped } = look
   const counted = limits.lanes.reduce(
     (sum, [group, , , , , n]) => sum + (group === '' ? 0 : n > limits.most ? n + 1 : n),
@@ -232,7 +234,7 @@ function rowOf(
   const grouped = counted + (limits.others ? 1 : 0)
   const turns = limits.lanes.flatMap(([, turn]) => turn ?? [])
   return {
-    ...{ qid, name, shard: 0, shards: 1, resharding: null, kind: 'plain', ord: order, exclusive: 'id', merge: 'all' },
+    ...{ ...limits.of, resharding: null, merge: 'all' },
     ...{ paused: stopped ? 1 : 0, draining: 0, limits: '', max_pending: null, crash_limit: 0, results_limit: null },
     ...{ dead_age_ms: null, dead_count: null, max_running: limits.total, max_per_group: limits.perGroup },
     ...{ throttle: limits.name, throttle_by: limits.by, held_until: limits.held, shut_until: shut ?? null },

@@ -1,24 +1,35 @@
-/** Rings for a limited queue: whether there is a reason depends on its limits, so it is looked at first. */
+/** Rings for queues that may be limited: whether there is a reason then depends on its limits, so it is looked at first. */
 
 import type { FunctionCaller } from '../schema/sql-function.js'
-import { lookForWork, ringQueue } from '../work/postgres-ring.js'
+import { ringQueue } from '../work/postgres-ring.js'
 import { LimitedQueue } from './limited-queue.js'
 import type { LimitsLook } from './limits-look.js'
 
-/** Rings a limited queue if a claimer would receive a job, or if nobody asks when one opens. Nobody waits for it. */
-export function ringLimited(
+/**
+ * Rings a queue in which jobs are ready, or, if `isLater`, will be. A limited one is rung if a claimer would receive a job, or if
+ * nobody asks when one opens. Nobody waits for it: a lost ring is made up for by a look.
+ */
+export function ringFor(connection: FunctionCaller, qid: number, isLater: boolean): void {
+  rung(connection, qid, isLater, false).catch(() => {})
+}
+
+/** Claims of a queue or shard have ended. Rings if that made room for a ready job, in whichever shard of the queue. */
+export function ringFreed(connection: FunctionCaller, qid: number): void {
+  rung(connection, qid, false, true).catch(() => {})
+}
+
+async function rung(
   connection: FunctionCaller,
-  queue: ConstructorParameters<typeof LimitedQueue>[0],
-  isFreed = false,
-): void {
-  connection
-    .call(lookForWork, [[queue.qid], false])
-    .then((answer) => {
-      const look = (answer as { queues: { limited?: LimitsLook }[] }).queues[0]?.limited
-      const limited = look === undefined ? undefined : new LimitedQueue(queue, look)
-      const isReady = limited === undefined || (isFreed ? limited.isFreed() : limited.wakes(false))
-      if (isReady || limited.wakes(true)) return connection.call(ringQueue, [queue.qid, !isReady])
-      return undefined
-    })
-    .catch(() => {})
+  qid: number,
+  isLater: boolean,
+  isFreed: boolean,
+  looksOn = isFreed,
+): Promise<void> {
+  const look = (await connection.call(ringQueue, [qid, isLater, false])) as LimitsLook | null
+  if (look === null) return
+  const limited = new LimitedQueue(look)
+  const isReady = isFreed ? limited.isFreed() : limited.wakes(false)
+  if (isReady || limited.wakes(true)) await connection.call(ringQueue, [qid, !isReady, true])
+  if (looksOn && !isReady)
+    for (const sibling of look.limits.siblings) await rung(connection, sibling, false, true, false)
 }

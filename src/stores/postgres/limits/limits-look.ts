@@ -2,6 +2,7 @@
 
 import type { ThrottleRule } from '../../../core/queue/throttle.js'
 import { countedMs, groupRules } from '../../../core/queue/throttle.js'
+import type { QueueSettingsRow } from '../../rows/queue-row.js'
 import type { ScopeThrottle } from '../../rows/scope-throttle.js'
 import type { CounterRow, ThrottleRow } from '../../rows/throttle-row.js'
 import type { QueueLook } from '../work/queue-look.js'
@@ -37,6 +38,10 @@ export interface LimitsLook extends QueueLook {
   /** Whether a claim may receive jobs. */
   readonly grants: boolean
   readonly limits: {
+    readonly of: Pick<QueueSettingsRow, 'qid' | 'name' | 'kind' | 'shard' | 'shards' | 'ord' | 'exclusive'>
+    /** The other shards of a queue that bounds what runs of all together, and the number of their running jobs. */
+    readonly siblings: number[]
+    readonly siblingsRunning: number
     /** The scope of which this is a version, and the run of the server. */
     readonly key: string
     readonly version: number

@@ -18,10 +18,10 @@ BEGIN
     start_at := greatest(p_lo, (SELECT stamp FROM @.floor WHERE qid = p_q AND rank = r));
     IF p_take THEN
       got := got || array(SELECT ctid FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp BETWEEN start_at AND p_hi AND fence = 0
-        ORDER BY qid, pool, rank, stamp, seq LIMIT p_most - cardinality(got) FOR UPDATE SKIP LOCKED);
+        ORDER BY qid, pool, rank, stamp, seq, id LIMIT p_most - cardinality(got) FOR NO KEY UPDATE SKIP LOCKED);
     ELSE
       got := got || array(SELECT ctid FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp BETWEEN start_at AND p_hi AND fence = 0
-        ORDER BY qid, pool, rank, stamp, seq LIMIT p_most - cardinality(got));
+        ORDER BY qid, pool, rank, stamp, seq, id LIMIT p_most - cardinality(got));
     END IF;
   END LOOP;
 END`,
@@ -49,23 +49,27 @@ END`,
 )
 
 /**
- * Takes a queue, the most jobs that a claim takes, whether it is made alone, the weight at which it is full, the groups that
- * the caller asks for besides the open lanes, and whether a claim asks. A claim opens the lanes whose time has come; for
+ * Takes a queue or shard, the most jobs that a claim takes, whether it is made alone, the weight at which it is full, the groups that
+ * the caller asks for besides the open lanes, whether a claim asks, and the most payloads of each id that it takes, null for all. A claim opens the lanes whose time has come; for
  * others, jobs and lanes whose time has come by itself count as if it had not. Changes nothing else.
  *
  * Returns `LimitsLook`. Opening a lane grants nothing, so it needs no version.
  */
 export const lookAtLimits = sqlFunction(
   'look_limits_1',
-  'p_q int, p_limit int, p_alone boolean, p_most bigint, p_groups text[], p_claims boolean',
+  'p_q int, p_limit int, p_alone boolean, p_most bigint, p_groups text[], p_claims boolean, p_payloads int',
   'json',
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; x record; key text; p @.pace; st json; lo bigint; hi bigint; free_ids tid[]; free json; free_n int;
   names text[]; each_most int; lanes json; others int[]; suspect text; suspects boolean; at_ms bigint; is_all boolean;
-  next_place bigint; is_expiring boolean; is_due boolean; n int;
+  next_place bigint; is_expiring boolean; is_due boolean; n int; is_heavy boolean; is_busy boolean; siblings int[];
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
-  key := coalesce('t' || q.throttle, 'q' || p_q);
+  key := coalesce('t' || q.throttle, 'q' || q.name);
+  is_heavy := q.kind = 'ordered' AND p_claims;
+  IF is_heavy AND NOT q.stopped AND EXISTS (SELECT FROM @.inbox WHERE name = q.name) THEN PERFORM @.empty_inbox_1(q); t := @.us(); END IF;
+  siblings := CASE WHEN q.max_running IS NULL OR q.kind = 'plain' THEN '{}' ELSE array(SELECT qid FROM @.queue WHERE name = q.name AND shard >= 0 AND qid <> p_q) END;
+  is_busy := q.kind = 'ordered' AND q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = p_q);
   SELECT * INTO p FROM @.pace WHERE scope = key ORDER BY scope DESC, version DESC LIMIT 1;
   st := p.state::json;
   is_expiring := EXISTS (SELECT FROM @.job WHERE qid = p_q AND expires_ms <= ms AND fence = 0);
@@ -81,12 +85,14 @@ BEGIN
   hi := CASE q.ord WHEN 'lifo' THEN 9223372036854775807 ELSE t END;
   free_ids := @.first_free_1(p_q, lo, hi, least(greatest(p_limit, CASE WHEN p_claims THEN 1 ELSE 100 END), 10000) + 1, false);
   SELECT count(*), json_build_array(count(*), coalesce(sum(weight), 0),
-      CASE WHEN sum(weight) > p_most / 64 THEN json_agg(weight ORDER BY rank, stamp, seq) END) INTO free_n, free
-    FROM @.job WHERE ctid = ANY (free_ids) AND (p_claims OR flags & 1 = 0);
-  is_due := NOT p_claims AND cardinality(free_ids) > free_n;
+      CASE WHEN sum(weight) > p_most / 64 THEN json_agg(weight ORDER BY rank, stamp, seq, id) END) INTO free_n, free
+    FROM (SELECT rank, stamp, seq, id, CASE WHEN is_heavy THEN @.weigh_id_1(head, p_payloads, p_most) ELSE weight END AS weight
+      FROM @.job WHERE ctid = ANY (free_ids) AND (p_claims OR flags & 1 = 0)) x;
+  is_due := NOT p_claims AND (cardinality(free_ids) > free_n
+    OR q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard));
   suspects := EXISTS (SELECT FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0);
   IF suspects THEN
-    suspect := coalesce((SELECT grp FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 ORDER BY qid, pool, rank, stamp, seq LIMIT 1), '');
+    suspect := coalesce((SELECT grp FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 ORDER BY qid, pool, rank, stamp, seq, id LIMIT 1), '');
   END IF;
   names := array(SELECT grp FROM @.lane WHERE qid = p_q AND turn IS NOT NULL ORDER BY qid, turn LIMIT least(greatest(p_limit, 1), 250) + 8);
   n := greatest(cardinality(names), 1);
@@ -106,14 +112,16 @@ BEGIN
       AND c.subject = CASE q.throttle_by WHEN 'both' THEN '=' || a.grp ELSE a.grp END
     LEFT JOIN @.rate r ON q.throttle IS NOT NULL AND r.scope = q.throttle AND r.grp = a.grp
     CROSS JOIN LATERAL (SELECT count(*)::int AS n, coalesce(sum(weight), 0) AS w, json_agg(weight) AS ws FROM (
-      SELECT weight FROM @.job j WHERE a.grp <> '' AND j.qid = p_q AND j.grp = a.grp AND j.pool = 2 AND j.stamp BETWEEN lo AND hi AND j.fence = 0
-        ORDER BY j.qid, j.grp, j.rank, j.stamp, j.seq LIMIT each_most + 1) z) y;
+      SELECT CASE WHEN is_heavy THEN @.weigh_id_1(head, p_payloads, p_most) ELSE weight END AS weight FROM @.job j WHERE a.grp <> '' AND j.qid = p_q AND j.grp = a.grp AND j.pool = 2 AND j.stamp BETWEEN lo AND hi AND j.fence = 0
+        ORDER BY j.qid, j.grp, j.rank, j.stamp, j.seq, j.id LIMIT each_most + 1) z) y;
   next_place := least(@.next_place_1(p_q, q.ord, t, 0), @.next_place_1(p_q, q.ord, t, 2));
   RETURN json_build_object('limits', json_build_object(
     'key', key, 'version', coalesce(p.version, 0), 'from', p.from_ms, 'late', p.late_ms, 'state', st, 'run', @.run()::text, 'name', q.throttle, 'by', q.throttle_by,
     'total', q.max_running, 'perGroup', q.max_per_group, 'held', q.held_until, 'most', each_most,
     'open', (SELECT count(*) FROM (SELECT FROM @.lane WHERE qid = p_q AND turn IS NOT NULL LIMIT cardinality(names) + 1) z),
-    'running', CASE WHEN coalesce(q.max_running, q.max_per_group) IS NOT NULL THEN (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = p_q) ELSE 0 END,
+    'of', json_build_object('qid', q.qid, 'name', q.name, 'kind', q.kind, 'shard', q.shard, 'shards', q.shards, 'ord', q.ord, 'exclusive', q.exclusive),
+    'siblings', array_to_json(siblings), 'siblingsRunning', (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = ANY (siblings)),
+    'running', CASE WHEN is_busy OR coalesce(q.max_running, q.max_per_group) IS NOT NULL THEN (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = p_q) ELSE 0 END,
     'groupedRunning', CASE WHEN q.max_per_group IS NOT NULL THEN (SELECT coalesce(sum(c.n), 0) FROM @.lane_count c WHERE c.qid = p_q) ELSE 0 END,
     'free', free, 'lanes', lanes, 'others', EXISTS (SELECT FROM (SELECT grp FROM @.lane WHERE qid = p_q AND shut_until IS NOT NULL ORDER BY qid, shut_until, grp LIMIT 10) l, @.job j
       WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi)
@@ -132,7 +140,7 @@ BEGIN
     'lease', least((SELECT min(lease_ms) FROM @.bunch WHERE qid = p_q), (SELECT min(lease_ms) FROM @.beat WHERE qid = p_q)),
     'expiring', is_expiring, 'stopped', q.stopped, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
     'suspectLead', q.suspect_lead_worker, 'suspectWake', q.suspect_lead_wake_at, 'waits', EXISTS (SELECT FROM @.waiter WHERE qid = p_q),
-    'grants', p_limit > 0 AND NOT q.stopped AND NOT is_expiring AND coalesce(q.held_until, 0) <= ms
+    'grants', p_limit > 0 AND NOT q.stopped AND NOT is_expiring AND NOT is_busy AND coalesce(q.held_until, 0) <= ms
       AND coalesce((st->'shut'->>p_q::text)::bigint, 0) <= ms AND (free_n > 0 OR cardinality(names) > 0 OR (p_alone AND suspects)));
 END`,
 )

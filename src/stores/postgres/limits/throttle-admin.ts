@@ -16,7 +16,7 @@ import { changedBy, subjectOf } from '../../rules/throttle/throttle-subjects.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
 import { LimitedQueue } from './limited-queue.js'
-import { ringLimited } from './limited-ring.js'
+import { ringFor } from './limited-ring.js'
 import { type LimitsLook, spansOf } from './limits-look.js'
 import { lookAtLimits } from './look-function.js'
 import { countGroups, listHolds, listRates, pauseGroup, releaseHolds, tuneScope } from './throttle-functions.js'
@@ -131,25 +131,29 @@ export class PostgresThrottles implements Throttles {
 
   release(name: string, group?: string): Promise<number> {
     return this.#ready(async () => {
-      const queue = await this.#named(name)
-      const ended = (await this.#connection.call(releaseHolds, [queue.qid, group ?? null])) as number
-      ringLimited(this.#connection, queue)
-      return ended
+      const ended = await this.#inShards(name, ({ qid }) => this.#connection.call(releaseHolds, [qid, group ?? null]))
+      await this.#inShards(name, async ({ qid }) => ringFor(this.#connection, qid, false))
+      return Math.max(...(ended as number[]))
     })
   }
 
   pause(name: string, group: string): Promise<void> {
     return this.#ready(async () => {
-      await this.#connection.call(pauseGroup, [(await this.#named(name)).qid, group, true])
+      await this.#inShards(name, ({ qid }) => this.#connection.call(pauseGroup, [qid, group, true]))
     })
   }
 
   resume(name: string, group: string): Promise<void> {
     return this.#ready(async () => {
-      const queue = await this.#named(name)
-      await this.#connection.call(pauseGroup, [queue.qid, group, false])
-      ringLimited(this.#connection, queue)
+      await this.#inShards(name, ({ qid }) => this.#connection.call(pauseGroup, [qid, group, false]))
+      await this.#inShards(name, async ({ qid }) => ringFor(this.#connection, qid, false))
     })
+  }
+
+  /** Limits are of the whole queue, but each shard has lanes of its own. */
+  async #inShards<T>(name: string, call: (shard: NumberedQueue) => Promise<T>): Promise<T[]> {
+    const { shards, leaving } = await this.#queues.current(name)
+    return Promise.all([...shards, ...leaving].map(call))
   }
 
   async #named(name: string): Promise<NumberedQueue> {
@@ -157,8 +161,8 @@ export class PostgresThrottles implements Throttles {
   }
 
   async #look(queue: NumberedQueue, group?: string): Promise<LimitedQueue> {
-    const asked = [queue.qid, 0, false, Number.MAX_SAFE_INTEGER, group === undefined ? [] : [group], false]
-    return new LimitedQueue(queue, (await this.#connection.call(lookAtLimits, asked)) as LimitsLook)
+    const asked = [queue.qid, 0, false, Number.MAX_SAFE_INTEGER, group === undefined ? [] : [group], false, null]
+    return new LimitedQueue((await this.#connection.call(lookAtLimits, asked)) as LimitsLook)
   }
 
   /** Changes the throttle; begins anew if its scope changes meanwhile. Jobs that it has shut are open again. */
@@ -182,7 +186,7 @@ export class PostgresThrottles implements Throttles {
         of,
       ])
       if (qids === null) continue
-      for (const [qid, of] of qids as [number, string][]) ringLimited(this.#connection, { ...queue, qid, name: of })
+      for (const qid of qids as number[]) ringFor(this.#connection, qid, false)
       return
     }
   }

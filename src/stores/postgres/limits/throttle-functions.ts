@@ -8,7 +8,7 @@ export const countGroups = sqlFunction(
   'p_scope text, p_questions json',
   'json',
   `BEGIN
-  RETURN json_build_object('queues', (SELECT coalesce(json_agg(name ORDER BY name), '[]') FROM @.queue WHERE throttle = p_scope),
+  RETURN json_build_object('queues', (SELECT coalesce(json_agg(DISTINCT name ORDER BY name), '[]') FROM @.queue WHERE throttle = p_scope),
     'groups', (SELECT count(*) FROM json_to_recordset(p_questions) AS x (earlier boolean, recoveries int, "from" bigint, "except" text),
       @.counter c WHERE c.scope = p_scope COLLATE "C" AND c.subject IS DISTINCT FROM x."except" COLLATE "C" AND CASE WHEN x.earlier
         THEN c.recoveries < x.recoveries AND c.last_at - c.shift_ms >= x."from" ELSE c.recoveries = x.recoveries AND c.last_at >= x."from" END));
@@ -92,7 +92,7 @@ END`,
 
 /**
  * Takes a key and version of a scope, `ScopeChanges`, and null or the rate of a group, `{group, rules, spans}`. Opens the lanes that are
- * shut, or that of the group. Returns null if the scope has changed, and changes nothing; otherwise its queues, `[qid, name]`.
+ * shut, or that of the group. Returns null if the scope has changed, and changes nothing; otherwise the numbers of its queues.
  */
 export const tuneScope = sqlFunction(
   'tune_1',
@@ -113,7 +113,7 @@ BEGIN
       AND (p_rate IS NULL OR l.grp = p_rate->>'group') ORDER BY l.shut_until, l.grp LOOP
     UPDATE @.lane SET shut_until = NULL, turn = nextval('@.lane_turn') WHERE qid = x.qid AND grp = x.grp;
   END LOOP;
-  RETURN (SELECT json_agg(json_build_array(q.qid, q.name)) FROM @.queue q WHERE q.throttle = of_scope COLLATE "C");
+  RETURN (SELECT json_agg(q.qid) FROM @.queue q WHERE q.throttle = of_scope COLLATE "C");
 END`,
 )
 

@@ -13,7 +13,7 @@ import { sqlFunction } from '../schema/sql-function.js'
 export const leavePayloads = sqlFunction(
   'leave_1',
   `p_queue text, p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_delays bigint[], p_runs bigint[],
-   p_weights int[], p_scores float8[], p_digests uuid[], p_crcs bigint[], p_wakes boolean`,
+   p_weights int[], p_scores float8[], p_digests uuid[], p_grps text[], p_crcs bigint[], p_wakes boolean`,
   'json',
   `DECLARE t bigint := @.us(); q @.queue;
 BEGIN
@@ -23,10 +23,10 @@ BEGIN
       - (SELECT sum(@.pending_1(qid)) FROM @.queue WHERE name = q.name) THEN
     RETURN to_json('full'::text);
   END IF;
-  INSERT INTO @.inbox (name, crc, id, task, payload, codec, meta, run, weight, score, digest)
-    SELECT q.name, crc, id, task, payload, codec, meta, coalesce(run, t + delay), weight, score, digest
-    FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_delays, p_runs, p_weights, p_scores, p_digests, p_crcs) WITH ORDINALITY
-      u (id, task, payload, codec, meta, delay, run, weight, score, digest, crc, o) ORDER BY o;
+  INSERT INTO @.inbox (name, crc, id, task, payload, codec, meta, run, weight, score, digest, grp)
+    SELECT q.name, crc, id, task, payload, codec, meta, coalesce(run, t + delay), weight, score, digest, grp
+    FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_delays, p_runs, p_weights, p_scores, p_digests, p_grps, p_crcs)
+      WITH ORDINALITY u (id, task, payload, codec, meta, delay, run, weight, score, digest, grp, crc, o) ORDER BY o;
   IF p_wakes THEN PERFORM @.ring_in_1(qid) FROM @.queue WHERE name = q.name AND shard IN (SELECT crc % q.shards FROM unnest(p_crcs) crc); END IF;
   RETURN to_json('ok'::text);
 END`,
@@ -45,9 +45,10 @@ BEGIN
     RETURNING *)
   SELECT array_agg(id ORDER BY n) AS ids, array_agg(task ORDER BY n) AS tasks, array_agg(payload ORDER BY n) AS payloads,
     array_agg(codec ORDER BY n) AS codecs, array_agg(meta ORDER BY n) AS metas, array_agg(run ORDER BY n) AS runs,
-    array_agg(weight ORDER BY n) AS weights, array_agg(score ORDER BY n) AS scores, array_agg(digest ORDER BY n) AS digests INTO d FROM d;
+    array_agg(weight ORDER BY n) AS weights, array_agg(score ORDER BY n) AS scores, array_agg(digest ORDER BY n) AS digests,
+    CASE WHEN count(grp) > 0 THEN array_agg(grp ORDER BY n) END AS grps INTO d FROM d;
   IF d.ids IS NOT NULL THEN
-    PERFORM @.push_1(q.qid, q.merge, d.ids, d.tasks, d.payloads, d.codecs, d.metas, NULL, d.runs, d.weights, d.scores, d.digests, NULL, NULL);
+    PERFORM @.push_1(q.qid, q.merge, d.ids, d.tasks, d.payloads, d.codecs, d.metas, NULL, d.runs, d.weights, d.scores, d.digests, d.grps, NULL, NULL);
   END IF;
   RETURN NULL;
 END`,

@@ -45,7 +45,7 @@ export const reviveIds = sqlFunction(
   'revive_ids_1',
   'p_q int, p_ids text[]',
   'json',
-  `DECLARE t bigint := @.us(); q @.queue; way int; i text; e @.ended; o @.job; k int := 0;
+  `DECLARE t bigint := @.us(); q @.queue; way int; i text; e @.ended; o @.job; k int := 0; grps text[] := '{}';
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
@@ -57,8 +57,9 @@ BEGIN
       SELECT * INTO o FROM @.job WHERE id = e.id AND qid = p_q FOR NO KEY UPDATE;
       EXIT WHEN FOUND;
       -- It may be pushed at this moment: then the dead payloads join.
-      INSERT INTO @.job (seq, stamp, head, qid, created_ms, updated_ms, id, task, error, payload)
-        VALUES (nextval('@.job_seq') * way, t * way, e.head, p_q, e.created_ms, t / 1000, e.id, e.task, e.error, '') ON CONFLICT (id, qid) DO NOTHING;
+      INSERT INTO @.job (seq, stamp, head, qid, created_ms, updated_ms, id, task, error, payload, grp, pool)
+        VALUES (nextval('@.job_seq') * way, t * way, e.head, p_q, e.created_ms, t / 1000, e.id, e.task, e.error, '', e.grp,
+          CASE WHEN e.grp IS NULL THEN 0 ELSE 2 END) ON CONFLICT (id, qid) DO NOTHING;
       EXIT WHEN FOUND;
     END LOOP;
     INSERT INTO @.tally (qid, waiting, retries, dead) VALUES (p_q, (o.id IS NULL)::int, -coalesce(o.fence = 0 AND o.attempt > 1, false)::int, -1);
@@ -66,11 +67,13 @@ BEGIN
     UPDATE @.payload SET due = t WHERE head = e.head AND due > t;
     IF o.id IS NULL THEN
       PERFORM @.merge_1(e.head, NULL, q.merge = 'latest');
+      grps := grps || e.grp;
       CONTINUE;
     END IF;
     IF o.fence = 0 THEN
       UPDATE @.job SET attempt = 1, stamp = t * way, seq = nextval('@.job_seq') * way, flags = flags & ~1, updated_ms = t / 1000
         WHERE id = o.id AND qid = p_q;
+      IF o.pool = 2 THEN grps := grps || o.grp; END IF;
     ELSE
       UPDATE @.job SET next_stamp = t, next_created_ms = coalesce(next_created_ms, (SELECT created_ms FROM @.payload p WHERE p.head = o.head
         AND NOT p.seq = ANY (o.hand) ORDER BY seq LIMIT 1), e.created_ms) WHERE id = o.id AND qid = p_q;
@@ -78,6 +81,7 @@ BEGIN
     PERFORM @.join_payloads_1(e.head, o.head, o.hand, q.merge = 'latest');
   END LOOP;
   UPDATE @.floor SET stamp = t WHERE qid = p_q AND stamp > t;
+  IF grps <> '{}' THEN PERFORM @.enter_lanes_1(p_q, grps, array(SELECT t FROM unnest(grps)), t); END IF;
   RETURN to_json(k);
 END`,
 )

@@ -12,7 +12,7 @@ const leaveIds = sqlFunction(
   'leave_ids_1',
   'q @.queue, p_got tid[], t bigint',
   'bigint',
-  `DECLARE way int := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END; free tid[]; k int; due bigint;
+  `DECLARE way int := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END; free tid[]; k int; due bigint; grps text[]; dues bigint[];
 BEGIN
   DELETE FROM @.checkpoint c USING @.job j WHERE j.ctid = ANY (p_got) AND j.flags & 4 > 0 AND c.id = j.id AND c.qid = q.qid;
   -- Lock, and look in the next statement: those that no push holds.
@@ -22,13 +22,16 @@ BEGIN
       WHERE p.head = ANY (array(SELECT head FROM @.job WHERE ctid = ANY (p_got))) ORDER BY p.head, p.seq),
   h AS (SELECT j.id, coalesce(j.next_stamp, w.due, t + ${heldUs}) AS due, coalesce(j.next_created_ms, w.created_ms, t / 1000) AS created_ms
     FROM @.job j LEFT JOIN w ON w.head = j.head WHERE j.ctid = ANY (p_got)),
-  u AS (UPDATE @.job j SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, attempt = 1, crashes = 0, error = NULL, pool = 0,
+  u AS (UPDATE @.job j SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, attempt = 1, crashes = 0, error = NULL,
+      pool = CASE WHEN j.grp IS NULL THEN 0 ELSE 2 END,
       updated_ms = t / 1000, created_ms = h.created_ms, stamp = h.due * way, seq = nextval('@.job_seq') * way, flags = CASE WHEN h.due > t THEN 1 ELSE 0 END
-    FROM h WHERE j.id = h.id AND j.qid + 0 = q.qid RETURNING h.due)
-  SELECT count(*), min(u.due) INTO k, due FROM u;
+    FROM h WHERE j.id = h.id AND j.qid + 0 = q.qid RETURNING h.due, j.grp)
+  SELECT count(*), min(u.due), array_agg(u.grp) FILTER (WHERE u.grp IS NOT NULL), array_agg(u.due) FILTER (WHERE u.grp IS NOT NULL)
+    INTO k, due, grps, dues FROM u;
   IF k > 0 THEN
     INSERT INTO @.tally (qid, waiting) VALUES (q.qid, k);
     UPDATE @.floor SET stamp = due WHERE qid = q.qid AND stamp > due;
+    IF grps IS NOT NULL THEN PERFORM @.enter_lanes_1(q.qid, grps, dues, t); END IF;
   END IF;
   RETURN due;
 END`,
@@ -48,11 +51,11 @@ BEGIN
   is_shown := m.id IS NOT NULL AND (q.dead_age_ms IS NULL OR m.finished_ms + q.dead_age_ms > ms);
   IF m.id IS NOT NULL AND NOT is_shown THEN DELETE FROM @.payload WHERE head = m.head; END IF;
   h := CASE WHEN is_shown THEN m.head ELSE nextval('@.job_seq') END;
-  INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, remember_ms, id, task, error, reason, head)
+  INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, remember_ms, id, task, error, reason, grp, head)
     VALUES (q.qid, 4, 0, p_attempt, p_crashes, abs(o.stamp), CASE WHEN is_shown THEN m.created_ms ELSE o.created_ms END, ms, 0, o.id, o.task,
-      p_error, p_reason, h)
+      p_error, p_reason, o.grp, h)
     ON CONFLICT (id, qid) DO UPDATE SET attempt = excluded.attempt, crashes = excluded.crashes, stamp = excluded.stamp,
-      created_ms = excluded.created_ms, finished_ms = ms, task = excluded.task, error = excluded.error, reason = excluded.reason, head = h;
+      created_ms = excluded.created_ms, finished_ms = ms, task = excluded.task, error = excluded.error, reason = excluded.reason, grp = excluded.grp, head = h;
   UPDATE @.payload SET head = h WHERE head = o.head AND seq = ANY (p_seqs);
   PERFORM @.merge_1(h, NULL, q.merge = 'latest');
   IF m.id IS NULL THEN INSERT INTO @.tally (qid, dead) VALUES (q.qid, 1); END IF;
@@ -71,36 +74,37 @@ const wakeAt = sqlFunction(
   `BEGIN
   IF q.exclusive = 'shard' THEN
     IF EXISTS (SELECT FROM @.bunch WHERE qid = q.qid) THEN RETURN NULL; END IF;
-    IF EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool IN (0, 1) AND rank = 0 AND fence = 0 AND abs(stamp) <= t) THEN RETURN t / 1000; END IF;
+    IF EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool IN (0, 1, 2) AND rank = 0 AND fence = 0 AND abs(stamp) <= t) THEN RETURN t / 1000; END IF;
   END IF;
   RETURN p_due / 1000;
 END`,
 )
 
 /**
- * Completes claims of ids. Takes a shard, a fence and ids. Returns `[missing, now, wake]`: the ids that did not end, and see
- * `wake_at_1`.
+ * Completes claims of ids. Takes a shard, a fence and ids. Returns `[missing, now, wake, freed]`: the ids that did not end; see
+ * `wake_at_1`; and whether the ends may have made room for ids.
  */
 export const completeIds = sqlFunction(
   'complete_ids_1',
   'p_q int, p_fence bigint, p_ids text[]',
   'json',
-  `DECLARE t bigint := @.us(); q @.queue; got tid[]; done text[]; noted boolean; k int; left_n int; due bigint;
+  `DECLARE t bigint := @.us(); q @.queue; got tid[]; done text[]; grps text[]; noted boolean; k int; left_n int; due bigint; freed boolean;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   got := array(SELECT ctid FROM @.job WHERE id = ANY (p_ids) AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 ORDER BY id FOR NO KEY UPDATE);
   k := cardinality(got);
   IF k > 0 THEN
-    SELECT array_agg(id), bool_or(flags & 2 > 0) INTO done, noted FROM @.job WHERE ctid = ANY (got);
+    SELECT array_agg(id), bool_or(flags & 2 > 0), array_agg(grp) FILTER (WHERE grp IS NOT NULL) INTO done, noted, grps FROM @.job WHERE ctid = ANY (got);
     DELETE FROM @.payload p USING @.job j WHERE j.ctid = ANY (got) AND p.head = j.head AND p.seq = ANY (j.hand);
     due := @.leave_ids_1(q, got, t);
     IF noted THEN DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q; END IF;
-    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
+    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n, bounded INTO left_n, freed;
     IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = p_fence; END IF;
     INSERT INTO @.tally (qid, processed) VALUES (p_q, k);
+    IF grps IS NOT NULL THEN PERFORM @.leave_lanes_1(p_q, grps, freed); END IF;
   END IF;
   RETURN json_build_array((SELECT coalesce(json_agg(id), '[]') FROM unnest(p_ids) id WHERE NOT id = ANY (coalesce(done, '{}'))), t / 1000,
-    @.wake_at_1(q, due, t));
+    @.wake_at_1(q, due, t), freed IS TRUE);
 END`,
 )
 
@@ -109,8 +113,8 @@ END`,
  * `ends_1`, with all payloads that wait; `exhausted`: the oldest payload in hand is dead, and the others begin anew; `dead`: all
  * in hand are; `gone`. Of an id that waits, all payloads count as in hand.
  *
- * Returns `[now, done, buried, wake]`: for each end, whether the id was still as it was seen, and the first payload that it has
- * buried, or null; and see `wake_at_1`.
+ * Returns `[now, done, buried, wake, freed]`: for each end, whether the id was still as it was seen, and the first payload that it
+ * has buried, or null; see `wake_at_1`; and whether some end may have made room for ids.
  */
 export const endIds = sqlFunction(
   'end_ids_1',
@@ -119,11 +123,12 @@ export const endIds = sqlFunction(
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; hand bigint[]; left_n int; way int; to_place text;
   done boolean[] := '{}'; buried json[] := '{}'; dead json; due bigint; soonest bigint; waits int; again int; place tid;
+  grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}'; short_grps text[] := '{}'; is_bounded boolean; freed boolean := false;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
-      reason text, delay bigint, done int, count text) LOOP
+      reason text, delay bigint, done int, count text, hold bigint, "holdGroup" text) LOOP
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR NO KEY UPDATE;
     -- Somebody else may have run it now.
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN
@@ -132,7 +137,9 @@ BEGIN
     place := (SELECT ctid FROM @.job WHERE id = o.id AND qid = p_q);
     hand := o.hand; dead := 'null'; to_place := e."to"; due := NULL;
     IF o.fence > 0 THEN
-      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n INTO left_n;
+      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, bounded INTO left_n, is_bounded;
+      freed := freed OR is_bounded;
+      IF o.grp IS NOT NULL THEN left_grps := left_grps || o.grp; END IF;
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
       IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q; END IF;
     ELSE
@@ -154,21 +161,28 @@ BEGIN
     IF to_place IN ('back', 'line', 'later') THEN
       due := CASE to_place WHEN 'back' THEN abs(o.stamp) WHEN 'line' THEN t ELSE t + e.delay END;
       UPDATE @.job SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, updated_ms = ms, attempt = e.attempt, crashes = e.crashes,
-        error = e.error, pool = e.pool, flags = o.flags & 4 | CASE WHEN due > t THEN 1 ELSE 0 END, stamp = due * way,
+        error = e.error, pool = CASE WHEN e.pool = 0 AND o.grp IS NOT NULL THEN 2 ELSE e.pool END,
+        flags = o.flags & 4 | CASE WHEN due > t THEN 1 ELSE 0 END, stamp = due * way,
         seq = CASE to_place WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE 0 END WHERE id = o.id AND qid = p_q;
       PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
       UPDATE @.floor SET stamp = due WHERE qid = p_q AND stamp > due;
+      IF o.grp IS NOT NULL AND e.pool <> 1 THEN grps := grps || o.grp; dues := dues || due; END IF;
       waits := 1; again := (e.attempt > 1)::int;
     ELSE
       due := @.leave_ids_1(q, ARRAY[place], t);
+      IF o.pool = 2 AND o.fence = 0 THEN short_grps := short_grps || o.grp; END IF;
       waits := 0; again := 0;
     END IF;
     INSERT INTO @.tally (qid, waiting, retries, processed, failed, crashed) VALUES (p_q, waits - (o.fence = 0)::int,
       again - (o.fence = 0 AND o.attempt > 1)::int, coalesce(e.count = 'processed', false)::int, coalesce(e.count = 'failed', false)::int,
       coalesce(e.count = 'crashed', false)::int);
+    IF e.hold IS NOT NULL THEN PERFORM @.hold_1(p_q, e."holdGroup", ms + e.hold); END IF;
     soonest := least(soonest, due); done := done || true; buried := buried || dead;
   END LOOP;
-  RETURN json_build_array(ms, array_to_json(done), array_to_json(buried), @.wake_at_1(q, soonest, t));
+  IF cardinality(grps) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
+  IF cardinality(left_grps) > 0 THEN PERFORM @.leave_lanes_1(p_q, left_grps, freed); END IF;
+  IF cardinality(short_grps) > 0 THEN PERFORM @.shorten_lanes_1(p_q, short_grps); END IF;
+  RETURN json_build_array(ms, array_to_json(done), array_to_json(buried), @.wake_at_1(q, soonest, t), freed);
 END`,
 )
 

@@ -4,7 +4,7 @@ import { sqlFunction } from '../schema/sql-function.js'
 
 /** The columns of new payloads, an element for each; an array that is null stands for a default in each of them. */
 export const newPayloads = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_delays bigint[],
-  p_runs bigint[], p_weights int[], p_scores float8[], p_digests uuid[]`
+  p_runs bigint[], p_weights int[], p_scores float8[], p_digests uuid[], p_grps text[]`
 
 /**
  * Gives `p_n` default scores, in µs: from the clock on, and beyond all that were given. Returns the first.
@@ -32,8 +32,8 @@ END`,
  * Takes a shard and how it merges, the columns of the new payloads (delays and due instants in µs; an array that is null stands
  * for a default in each), and the call ids with the number of payloads of each; null for payloads that were accepted before.
  *
- * Returns `{t, done, answers, busy, lead, wake}`: the instant in ms; how it went; a letter for each payload; whether a batch has
- * the shard for itself; the lead. `done` is `'ok'`, `'draining'`, `'full'`, `'apart'`: the shard is bounded, so send each call
+ * Returns `{t, done, answers, busy, lead, wake, limited}`: the instant in ms; how it went; a letter for each payload; whether a batch
+ * has the shard for itself; the lead; whether the shard is limited. `done` is `'ok'`, `'draining'`, `'full'`, `'apart'`: the shard is bounded, so send each call
  * by itself; or `'moved'`: the queue has other shards by now, or merges otherwise, and nothing was pushed.
  */
 export const pushPayloads = sqlFunction(
@@ -74,10 +74,11 @@ BEGIN
   LOOP
     BEGIN
       WITH first AS (SELECT DISTINCT ON (id) id, o FROM unnest(p_ids) WITH ORDINALITY u (id, o) ORDER BY id, o),
-      h AS (INSERT INTO @.job (stamp, seq, head, qid, flags, created_ms, updated_ms, id, task, payload)
+      h AS (INSERT INTO @.job (stamp, seq, head, qid, flags, created_ms, updated_ms, id, task, payload, grp, pool)
         -- Ids that are due at the same instant are taken in their order, others in that of their arrival.
         SELECT coalesce(dues[o], t) * way, CASE WHEN dues[o] IS NULL THEN seqs[o] * way ELSE 0 END, seqs[o], p_q,
-          CASE WHEN dues[o] > t THEN 1 ELSE 0 END, t / 1000, t / 1000, id, p_tasks[o], '' FROM first ORDER BY id COLLATE "C"
+          CASE WHEN dues[o] > t THEN 1 ELSE 0 END, t / 1000, t / 1000, id, p_tasks[o], '', p_grps[o],
+          CASE WHEN p_grps[o] IS NULL THEN 0 ELSE 2 END FROM first ORDER BY id COLLATE "C"
         ON CONFLICT (id, qid) DO NOTHING RETURNING id)
       SELECT coalesce(array_agg(id), '{}') INTO made FROM h;
       SELECT array_agg(head), array_agg(id) INTO heads, held FROM (SELECT head, id FROM @.job WHERE id = ANY (wanted) AND qid + 0 = p_q
@@ -96,6 +97,10 @@ BEGIN
       JOIN unnest(heads, held) h (head, id) ON h.id = u.id COLLATE "C" ORDER BY o;
   IF cardinality(made) > 0 THEN
     INSERT INTO @.tally (qid, waiting) VALUES (p_q, cardinality(made));
+    IF p_grps IS NOT NULL THEN
+      PERFORM @.enter_lanes_1(p_q, array_agg(p_grps[o] ORDER BY o), array_agg(coalesce(dues[o], t) ORDER BY o), t)
+        FROM (SELECT id, min(o) AS o FROM unnest(p_ids) WITH ORDINALITY u (id, o) WHERE id = ANY (made) GROUP BY id) x;
+    END IF;
     past := (SELECT min(due) FROM unnest(dues) due WHERE due < t);
     IF past IS NOT NULL THEN UPDATE @.floor SET stamp = past WHERE qid = p_q AND stamp > past; END IF;
   END IF;
@@ -108,7 +113,7 @@ BEGIN
     FROM (SELECT id, o, row_number() OVER (PARTITION BY id ORDER BY o) AS nth FROM unnest(p_ids) WITH ORDINALITY u (id, o)) x;
   INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, told WHERE p_calls IS NOT NULL;
   RETURN json_build_object('t', t / 1000, 'done', 'ok', 'answers', told, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
-    'busy', q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = p_q));
+    'busy', q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = p_q), 'limited', q.limited OR p_grps IS NOT NULL);
 END`,
 )
 

@@ -27,6 +27,8 @@ BEGIN
     AND NOT attisdropped AND attname NOT IN ('qid', 'shard', 'shards', 'stopped', 'lead_worker', 'lead_wake_at', 'suspect_lead_worker', 'suspect_lead_wake_at');
   EXECUTE format('INSERT INTO @.queue (shard, shards, %1$s) SELECT s, $1, %1$s FROM @.queue, generate_series(0, $1 - 1) s WHERE qid = $2', columns)
     USING p_shards, (SELECT qid FROM @.queue WHERE name = p_queue COLLATE "C" AND shard = -1);
+  INSERT INTO @.lane (qid, grp, held_until, paused) SELECT q.qid, l.grp, l.held_until, l.paused FROM @.queue q, @.queue o JOIN @.lane l ON l.qid = o.qid
+    WHERE q.name = p_queue COLLATE "C" AND q.shard >= 0 AND o.name = q.name AND o.shard = -1 AND l.grp <> '' AND (l.paused OR l.held_until IS NOT NULL);
   INSERT INTO @.tally (qid, processed, failed, crashed)
     SELECT t.qid, -sum(processed), -sum(failed), -sum(crashed) FROM @.tally t WHERE t.qid = ANY (old) GROUP BY t.qid
     UNION ALL SELECT (SELECT qid FROM @.queue WHERE name = p_queue COLLATE "C" AND shard = 0), sum(processed), sum(failed), sum(crashed)
@@ -69,6 +71,7 @@ BEGIN
           UPDATE @.job SET qid = q.qid WHERE id = o.id AND qid = p_from;
           IF o.flags & 4 > 0 THEN UPDATE @.checkpoint SET qid = q.qid WHERE id = o.id AND qid = p_from; END IF;
           PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
+          IF o.pool = 2 THEN PERFORM @.enter_lanes_1(q.qid, ARRAY[o.grp], ARRAY[abs(o.stamp)], ms * 1000); END IF;
           INSERT INTO @.tally (qid, waiting, retries) VALUES (q.qid, 1, (o.attempt > 1)::int);
           UPDATE @.floor SET stamp = o.stamp WHERE qid = q.qid AND stamp > o.stamp;
         ELSE
@@ -136,6 +139,8 @@ BEGIN
   DELETE FROM @.tally WHERE qid = ANY (old);
   DELETE FROM @.call WHERE qid = ANY (old);
   DELETE FROM @.floor WHERE qid = ANY (old);
+  DELETE FROM @.lane WHERE qid = ANY (old);
+  DELETE FROM @.lane_count WHERE qid = ANY (old);
   UPDATE @.queue SET resharding = NULL WHERE name = p_queue COLLATE "C";
   RETURN to_json(old);
 END`,

@@ -18,7 +18,7 @@ const takeIds = sqlFunction(
   `q @.queue, p_got tid[], t bigint, p_fence bigint, p_worker text, p_lease bigint, p_alone boolean, p_payloads int, p_most bigint,
    p_load bigint`,
   'json',
-  `DECLARE heads bigint[] := array(SELECT head FROM @.job WHERE ctid = ANY (p_got)); bare tid[]; free tid[]; jobs json; taken_n int; taken_weight bigint;
+  `DECLARE heads bigint[] := array(SELECT head FROM @.job WHERE ctid = ANY (p_got)); jobs json; taken_n int; taken_weight bigint;
 BEGIN
   -- A statement of its own after the lock: it sees what was committed before the lock was had.
   WITH s AS (${payloadSets('@.payload p WHERE p.head = ANY (heads)')}),
@@ -32,12 +32,28 @@ BEGIN
   u AS (UPDATE @.job j SET fence = p_fence, updated_ms = t / 1000, hand = h.hand, next_stamp = CASE WHEN h.has_more THEN t END,
       next_created_ms = CASE WHEN h.has_more THEN j.created_ms END
     FROM h WHERE j.id = h.id AND j.qid + 0 = q.qid AND h.before < p_most - p_load RETURNING j.*, h.payloads, h.has_more, h.bytes),
-  b AS (INSERT INTO @.bunch SELECT p_fence, t / 1000 + p_lease, min(stamp), max(stamp), q.qid, count(*), 0, 0, max(pool), p_alone, p_worker
+  b AS (INSERT INTO @.bunch SELECT p_fence, t / 1000 + p_lease, min(stamp), max(stamp), q.qid, count(*), 0, 0,
+      CASE WHEN min(pool) = max(pool) THEN min(pool) ELSE 3 END, p_alone, p_worker, coalesce(q.max_running, q.max_per_group) IS NOT NULL
     FROM u HAVING count(*) > 0),
+  c AS (INSERT INTO @.lane_count SELECT q.qid, grp, count(*) FROM u WHERE grp IS NOT NULL GROUP BY grp),
   y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u HAVING count(*) > 0)
-  SELECT json_agg(json_build_array(id, task, '', NULL, NULL, 0, attempt, crashes, created_ms, stamp, NULL, error, NULL, 0, NULL, payloads, has_more)
+  SELECT json_agg(json_build_array(id, task, '', NULL, NULL, 0, attempt, crashes, created_ms, stamp, NULL, error, NULL, 0, grp, payloads, has_more)
       ORDER BY stamp, seq, id), count(*), coalesce(sum(bytes), 0) INTO jobs, taken_n, taken_weight FROM u;
-  -- An id that has ended while a push held it has no payloads: it goes, unless a push still holds it.
+  PERFORM @.clear_bare_1(q, p_got, t);
+  RETURN json_build_object('jobs', jobs, 'taken', taken_n, 'load', p_load + taken_weight);
+END`,
+)
+
+/**
+ * An id that has ended while a push held it has no payloads: it goes, or is left alone for a moment if a push still holds it. Takes the
+ * row of the queue, places of headers that the caller has locked, and the instant in µs. Returns how many of them were so.
+ */
+const clearBare = sqlFunction(
+  'clear_bare_1',
+  'q @.queue, p_got tid[], t bigint',
+  'int',
+  `DECLARE bare tid[]; free tid[];
+BEGIN
   bare := array(SELECT ctid FROM @.job WHERE ctid = ANY (p_got) AND fence = 0 AND NOT EXISTS (SELECT FROM @.payload p WHERE p.head = job.head));
   IF cardinality(bare) > 0 THEN
     free := array(SELECT ctid FROM @.job WHERE ctid = ANY (bare) FOR UPDATE SKIP LOCKED);
@@ -45,7 +61,19 @@ BEGIN
     INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM d HAVING count(*) > 0;
     UPDATE @.job SET stamp = (t + ${heldUs}) * CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END, flags = flags | 1 WHERE ctid = ANY (bare) AND fence = 0;
   END IF;
-  RETURN json_build_object('jobs', jobs, 'taken', taken_n, 'load', p_load + taken_weight);
+  RETURN cardinality(bare);
+END`,
+)
+
+/** Takes the head of an id, the most payloads that a claim takes of it, null for all, and their most weight. Returns the weight of these. */
+const weighId = sqlFunction(
+  'weigh_id_1',
+  'p_head bigint, p_payloads int, p_most bigint',
+  'bigint',
+  `BEGIN
+  RETURN (SELECT coalesce(sum(weight) FILTER (WHERE place = 1 OR p_payloads IS NULL OR (place <= p_payloads AND bytes <= p_most)), 0)
+    FROM (SELECT weight, row_number() OVER w AS place, sum(weight) OVER w AS bytes
+      FROM (${payloadSets('@.payload p WHERE p.head = p_head')}) s WHERE stays WINDOW w AS (ORDER BY score, seq)) x);
 END`,
 )
 
@@ -92,4 +120,4 @@ BEGIN
 END`,
 )
 
-export const shardClaimFunctions = [takeIds, claimShard]
+export const shardClaimFunctions = [takeIds, clearBare, weighId, claimShard]

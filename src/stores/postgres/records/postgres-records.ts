@@ -6,13 +6,14 @@ import { completed, dead, ready, running, scheduled, waiting } from '../../rows/
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { ringFor } from '../limits/limited-ring.js'
 import { reviveIds, runNextNow } from '../ordered/ordered-admin.js'
 import { lookAtJobs } from '../work/end-functions.js'
 import { type EndingRow, endedBy, type JobEnd } from '../work/job-end.js'
 import { placesBy } from '../work/places-by.js'
 import type { PostgresRecovery } from '../work/postgres-recovery.js'
 import type { PostgresReshard } from '../work/postgres-reshard.js'
-import { ringQueue, topics } from '../work/postgres-ring.js'
+import { topics } from '../work/postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
 import type { PostgresSettle } from '../work/postgres-settle.js'
 import type { PostgresWait } from '../work/postgres-wait.js'
@@ -88,7 +89,7 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
     return done.filter((is) => is).length
   }
 
-  const ring = (queue: NumberedQueue) => void connection.call(ringQueue, [queue.qid, false]).catch(() => {})
+  const ring = (queue: NumberedQueue) => ringFor(connection, queue.qid, false)
 
   /** Removes jobs without a trace. */
   async function drop(queue: NumberedQueue, rows: readonly SelectedRow[]): Promise<number> {

@@ -7,11 +7,11 @@ import { present } from '../../rows/stored-job.js'
 import { stepLimit } from '../../rules/bounds.js'
 import { beatWorker, deleteWorker, liveWorkers, signalWorker } from '../../sql/sql-workers.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { ringFor } from '../limits/limited-ring.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { lookAtJobs } from '../work/end-functions.js'
 import { placesBy } from '../work/places-by.js'
 import type { CrashedRow, PostgresRecovery } from '../work/postgres-recovery.js'
-import { ringQueue } from '../work/postgres-ring.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
 import { textFrom } from '../work/stored-payload.js'
 import type { StepRunner } from './step-runner.js'
@@ -107,7 +107,7 @@ export function postgresRegistry({ connection, runner, queues, recovery }: Regis
         if (rows.length === 0) continue
         await recovery.crash(queue, rows, told, error)
         // A worker must ask to learn of the suspects.
-        connection.call(ringQueue, [queue.qid, false]).catch(() => {})
+        ringFor(connection, queue.qid, false)
       }
       if ((await held(worker, 1)).length === 0) await remove(worker)
       const placeOf = (one: Crash | Buried) => claims.findIndex(({ queue, id }) => queue === one.queue && id === one.id)

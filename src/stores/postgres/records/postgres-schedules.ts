@@ -94,7 +94,7 @@ const tickOrdered = sqlFunction(
 BEGIN
   IF outcome = 'lost' THEN RETURN json_build_object('outcome', outcome); END IF;
   IF p_jobs > 0 AND outcome = 'ticked' THEN
-    e := @.push_1(p_q, p_merge, p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_delays, p_runs, p_weights, p_scores, p_digests, p_calls, p_counts);
+    e := @.push_1(p_q, p_merge, p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_delays, p_runs, p_weights, p_scores, p_digests, p_grps, p_calls, p_counts);
     IF e ->> 'done' <> 'ok' THEN RETURN json_build_object('outcome', e ->> 'done'); END IF;
   END IF;
   PERFORM @.tick_passed_1(p_name, outcome, p_next, p_last, p_last_id, p_jobs, p_skips, p_misses);

@@ -13,7 +13,7 @@ export const liveRow = (full: boolean) => `json_build_object('id', j.id, 'task',
   'payload', j.payload, 'codec', j.codec, 'meta', j.meta, 'rank', j.rank, 'attempt', j.attempt, 'crashes', j.crashes,
   'suspect', (j.pool = 1)::int, 'created_at', j.created_ms, 'updated_at', j.updated_ms, 'stamp', abs(j.stamp), 'expires_at', j.expires_ms,
   'started_at', o.started_ms, 'worker', coalesce(o.worker, b.worker), 'host', o.host, 'boot', o.boot, 'pidns', o.pidns, 'pid', o.pid,
-  'ticks', o.ticks, 'progress', o.progress, 'fields', c.fields, 'error', j.error, 'places', j.places, 'flags', j.flags,
+  'ticks', o.ticks, 'progress', o.progress, 'fields', c.fields, 'error', j.error, 'grp', j.grp, 'places', j.places, 'flags', j.flags,
   'reason', CASE WHEN j.flags & 8 > 0 THEN c.reason END, 'awaits', w.signal, 'awaits_until', w.until, ${payloads('j.head', 'j.hand', full)}
   ${full ? ", 'checkpoint', c.payload, 'checkpoint_codec', c.codec, 'log', c.log" : ''})`
 
@@ -24,7 +24,7 @@ export const endedRow = (
   'meta', e.meta, 'rank', e.rank, 'attempt', e.attempt, 'crashes', e.crashes, 'created_at', e.created_ms, 'updated_at', e.finished_ms,
   'stamp', e.stamp, 'started_at', e.started_ms, 'finished_at', e.finished_ms, 'until', e.until_ms, 'remember_ms', e.remember_ms,
   'worker', e.worker, 'host', e.host, 'boot', e.boot, 'pidns', e.pidns, 'pid', e.pid, 'ticks', e.ticks, 'progress', e.progress,
-  'fields', c.fields, 'result', e.result, 'result_codec', e.result_codec, 'error', e.error, 'reason', e.reason, 'places', e.places,
+  'fields', c.fields, 'result', e.result, 'result_codec', e.result_codec, 'error', e.error, 'reason', e.reason, 'grp', e.grp, 'places', e.places,
   'flags', e.flags, ${payloads('e.head', 'NULL', full)} ${full ? ", 'checkpoint', c.payload, 'checkpoint_codec', c.codec, 'log', c.log" : ''})`
 
 export const liveTables = `@.job j LEFT JOIN @.bunch b ON b.fence = j.fence AND j.fence > 0 LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
@@ -83,10 +83,11 @@ BEGIN
     CONTINUE WHEN NOT FOUND;
     has_notes := EXISTS (SELECT FROM @.checkpoint WHERE id = e.id AND qid = p_q);
     misses := e.flags & 32 > 0 AND @.wait_again_1(p_q, e.id);
-    INSERT INTO @.job (seq, stamp, qid, pool, rank, flags, created_ms, updated_ms, remember_ms, weight, id, task, codec, meta, error, payload, places)
-      VALUES (nextval('@.job_seq') * way, t * way, p_q, CASE WHEN misses THEN -1 ELSE 0 END, e.rank, e.flags & 112 | CASE WHEN has_notes THEN 4 ELSE 0 END,
-        e.created_ms, t / 1000, e.remember_ms, octet_length(e.payload) + coalesce(octet_length(e.meta), 0), e.id, e.task, e.codec, e.meta, e.error,
-        e.payload, e.places);
+    IF e.grp IS NOT NULL AND NOT misses THEN PERFORM @.enter_lanes_1(p_q, ARRAY[e.grp], ARRAY[t], t); END IF;
+    INSERT INTO @.job (seq, stamp, qid, pool, rank, flags, created_ms, updated_ms, remember_ms, weight, id, task, codec, meta, error, payload, places, grp)
+      VALUES (nextval('@.job_seq') * way, t * way, p_q, CASE WHEN misses THEN -1 WHEN e.grp IS NULL THEN 0 ELSE 2 END, e.rank,
+        e.flags & 112 | CASE WHEN has_notes THEN 4 ELSE 0 END, e.created_ms, t / 1000, e.remember_ms,
+        octet_length(e.payload) + coalesce(octet_length(e.meta), 0), e.id, e.task, e.codec, e.meta, e.error, e.payload, e.places, e.grp);
     INSERT INTO @.tally (qid, waiting, dead) VALUES (p_q, 1, -1);
     IF e.flags & 16 > 0 THEN
       told := coalesce(told, nextval(pg_get_serial_sequence('@.join_report', 'n')));

@@ -22,7 +22,7 @@ CREATE TABLE @.payload (
   vacuum_index_cleanup = on, vacuum_truncate = off);
 CREATE TABLE @.inbox (
   n bigint GENERATED ALWAYS AS IDENTITY, crc bigint NOT NULL, run bigint, score float8, weight int NOT NULL, digest uuid NOT NULL,
-  name text COLLATE "C" NOT NULL, id text NOT NULL, task text NOT NULL, codec text, meta text, payload text NOT NULL
+  name text COLLATE "C" NOT NULL, id text NOT NULL, task text NOT NULL, grp text, codec text, meta text, payload text NOT NULL
 );
 CREATE INDEX inbox_name ON @.inbox (name, n);
 `

@@ -39,7 +39,7 @@ export const endJobs = sqlFunction(
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; b @.beat; done boolean[] := '{}'; left_n int; held text;
   waits int; way int; told bigint; woke boolean := false; due bigint; grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}';
-  is_bounded boolean; freed boolean := false;
+  short_grps text[] := '{}';  is_bounded boolean; freed boolean := false;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
@@ -86,6 +86,7 @@ BEGIN
       IF e."to" = 'back' THEN UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp; END IF;
     ELSE
       DELETE FROM @.job WHERE id = o.id AND qid = p_q;
+      IF o.pool = 2 AND o.fence = 0 THEN short_grps := short_grps || o.grp; END IF;
       -- The checkpoint of a dead job stays: it may be revived.
       IF e."to" = 'kept' AND o.flags & 4 > 0 THEN
         UPDATE @.checkpoint SET payload = NULL, codec = NULL WHERE id = o.id AND qid = p_q;
@@ -99,7 +100,7 @@ BEGIN
             CASE WHEN e."forMs" IS NOT NULL THEN greatest(ms + e."forMs", (SELECT max(until_ms) FROM @.expected WHERE id = o.id AND qid = p_q)) END,
             o.remember_ms, o.id, o.task, o.grp, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
             coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
-          ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, flags = excluded.flags, places = excluded.places,
+          ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, flags = excluded.flags, places = excluded.places, grp = excluded.grp,
             attempt = excluded.attempt, crashes = excluded.crashes, finished_ms = ms, until_ms = excluded.until_ms, error = excluded.error, reason = excluded.reason, payload = excluded.payload,
             result = excluded.result, result_codec = excluded.result_codec, worker = excluded.worker, started_ms = excluded.started_ms, host = excluded.host,
             boot = excluded.boot, pidns = excluded.pidns, pid = excluded.pid, ticks = excluded.ticks, progress = excluded.progress;
@@ -108,7 +109,7 @@ BEGIN
           VALUES (p_q, e.state, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms, ms + e."forMs", e."forMs", o.id, o.task, e.reason)
           ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, finished_ms = ms, until_ms = excluded.until_ms, reason = excluded.reason;
         -- What remains of a job that had begun.
-        UPDATE @.ended SET payload = o.payload, codec = o.codec, meta = o.meta, error = e.error, worker = held,
+        UPDATE @.ended SET grp = o.grp, payload = o.payload, codec = o.codec, meta = o.meta, error = e.error, worker = held,
           started_ms = coalesce(b.started_ms, ms - e.started), host = coalesce(b.host, e.host), boot = b.boot, pidns = b.pidns,
           pid = coalesce(b.pid, e.pid), ticks = b.ticks, progress = b.progress WHERE id = o.id AND qid = p_q AND e.rest;
       END IF;
@@ -128,6 +129,7 @@ BEGIN
   END LOOP;
   IF cardinality(grps) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
   IF cardinality(left_grps) > 0 THEN PERFORM @.leave_lanes_1(p_q, left_grps, freed); END IF;
+  IF cardinality(short_grps) > 0 THEN PERFORM @.shorten_lanes_1(p_q, short_grps); END IF;
   RETURN json_build_array(ms, array_to_json(done), told, woke, freed, q.limited);
 END`,
 )

@@ -135,6 +135,7 @@ export function settledId(row: EndingRow, item: SettleItem): JobEnd {
     crashes,
     error,
     done,
+    ...holdOf(item, row),
     ...(counted === undefined ? {} : ({ count: counted } as const)),
   }
   switch (becomes) {

@@ -5,7 +5,7 @@ import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { Lead } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { LimitedClaim } from '../limits/limited-claim.js'
+import { LimitedClaim, mostPayloads } from '../limits/limited-claim.js'
 import type { LimitsLook } from '../limits/limits-look.js'
 import { type ClaimedColumns, claimOf } from './claimed-job.js'
 import type { PostgresRecovery } from './postgres-recovery.js'
@@ -23,6 +23,8 @@ interface StepAnswer extends QueueLook {
   readonly more: boolean
   /** Whether a batch has the shard for itself. */
   readonly busy: boolean
+  /** The weight of the claim so far. */
+  readonly load: number
 }
 
 type ClaimAnswer =
@@ -59,6 +61,18 @@ interface AskedQueue {
   readonly fence: number | null
 }
 
+/** What a claim has come to. */
+interface ClaimSoFar {
+  /** The answers of its first targets. */
+  readonly asked: (AskedQueue | null)[]
+  /** The number of jobs that they have granted, and their weight. */
+  taken: number
+  load: number
+  now: number
+  /** Queues whose upkeep it has done. */
+  readonly done: Set<number>
+}
+
 export class PostgresClaim {
   readonly #parts: ClaimParts
   readonly #limited: LimitedClaim
@@ -73,38 +87,72 @@ export class PostgresClaim {
   /** See `Store.claim`. */
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     const told = { crashed: [] as Crash[], buried: [] as Buried[], expired: [] as Expired[] }
-    const done = new Set<number>()
+    const soFar: ClaimSoFar = { asked: [], taken: 0, load: 0, now: 0, done: new Set() }
     let targets = await this.#targets(from)
-    const asked: (AskedQueue | null)[] = []
     for (;;) {
-      const rest = targets.slice(asked.length)
-      const answer = await this.#ask(rest, by, done)
-      if ('run' in answer) await this.#parts.recovery.noteRun(answer.run)
-      else if ('moved' in answer) {
+      const rest = this.#rest(targets, soFar, by)
+      if (rest.length === 0 && soFar.now > 0) return this.#answer(targets, by, soFar, told)
+      try {
+        if (await this.#ask(rest, by, soFar, told)) continue
         await this.#parts.queues.refresh(from.map(({ queue }) => queue))
+        if (soFar.taken > 0) return this.#answer(targets, by, soFar, told)
         targets = await this.#targets(from)
-        asked.length = 0
-      } else if ('upkeep' in answer) {
-        const { queue, from } = rest[answer.upkeep - 1]!
-        done.add(queue!.qid)
-        await this.#parts.recovery.recover(queue!, from.leaseMs ?? by.leaseMs, told)
-      } else {
-        let { now } = answer
-        for (const [i, one] of answer.asked.entries()) {
-          const { queue, from } = rest[i]!
-          if (one === null || queue === undefined) asked.push(null)
-          else if ('limits' in one) {
-            const granted = await this.#limited.grant(queue, one, bounded(from), by)
-            const { queue: limited, jobs, fence } = granted
-            asked.push({ look: limited.look, left: limited.left(), jobs, fence })
-            if (jobs.length > 0) now = granted.now
-          } else
-            asked.push({ look: one, left: new LeftByClaim(queue, one, now), jobs: one.jobs ?? [], fence: one.fence })
-        }
-        if (asked.length === targets.length || asked.some((one) => one !== null && one.jobs.length > 0))
-          return this.#answer(targets, by, asked, now, told)
+        soFar.asked.length = 0
+      } catch (error) {
+        // What was granted must reach the caller.
+        if (soFar.taken === 0) throw error
+        return this.#answer(targets, by, soFar, told)
       }
     }
+  }
+
+  /** The targets that are still to be asked. Only other shards of an ordered queue add to what it has granted. */
+  #rest(targets: readonly Target[], { asked, taken, load }: ClaimSoFar, by: Claimer): Target[] {
+    const rest = targets.slice(asked.length)
+    if (taken === 0) return rest
+    const last = targets[asked.length - 1]!.queue
+    const isFull = by.alone === true || load >= this.#parts.mostClaimBytes
+    if (isFull || last?.kind !== 'ordered' || last.exclusive === 'shard') return []
+    const end = rest.findIndex(({ from }) => from.queue !== last.name || from.limit <= taken)
+    return end < 0 ? rest : rest.slice(0, end)
+  }
+
+  /** Asks at least one of these targets. False: one of the shards has left its queue. */
+  async #ask(
+    targets: readonly Target[],
+    by: Claimer,
+    soFar: ClaimSoFar,
+    told: { readonly crashed: Crash[]; readonly buried: Buried[]; readonly expired: Expired[] },
+  ): Promise<boolean> {
+    const answer = await this.#call(targets, by, soFar)
+    if ('moved' in answer) return false
+    if ('run' in answer) await this.#parts.recovery.noteRun(answer.run)
+    else if ('upkeep' in answer) {
+      const { queue, from } = targets[answer.upkeep - 1]!
+      soFar.done.add(queue!.qid)
+      await this.#parts.recovery.recover(queue!, from.leaseMs ?? by.leaseMs, told)
+    } else {
+      if (soFar.taken === 0) soFar.now = answer.now
+      for (const [i, one] of answer.asked.entries()) {
+        const { queue, from } = targets[i]!
+        if (one === null || queue === undefined) soFar.asked.push(null)
+        else if ('limits' in one) {
+          const { limit } = bounded(from)
+          const granted = await this.#limited.grant(one, { ...from, limit: limit - soFar.taken }, by, soFar.load)
+          const { queue: limited, jobs, fence, bytes } = granted
+          soFar.asked.push({ look: limited.look, left: limited.left(), jobs, fence })
+          soFar.taken += jobs.length
+          soFar.load += bytes
+          if (jobs.length > 0) soFar.now = granted.now
+        } else {
+          const { jobs, fence, load } = one
+          soFar.asked.push({ look: one, left: new LeftByClaim(queue, one, answer.now), jobs: jobs ?? [], fence })
+          soFar.taken += jobs?.length ?? 0
+          soFar.load = load
+        }
+      }
+    }
+    return true
   }
 
   /** The queues asked, and the shards of ordered ones. */
@@ -118,20 +166,19 @@ export class PostgresClaim {
     })
   }
 
-  async #ask(targets: readonly Target[], by: Claimer, done: ReadonlySet<number>) {
+  async #call(targets: readonly Target[], by: Claimer, { taken, load, done }: ClaimSoFar) {
     const { connection, recovery, mostClaimBytes } = this.#parts
     return (await connection.call(claimJobs, [
       by.worker,
       targets.map(({ queue }) => queue?.qid ?? 0),
-      targets.map(({ from }) => bounded(from).limit),
-      targets.map(({ from: { maxPayloads: most = Number.POSITIVE_INFINITY } }) =>
-        most === Number.POSITIVE_INFINITY ? null : Math.max(1, most),
-      ),
+      targets.map(({ from }) => bounded(from).limit - taken),
+      targets.map(({ from }) => mostPayloads(from)),
       targets.map(({ from: { leaseMs = by.leaseMs } }) => Math.round(leaseMs)),
       targets.map(({ queue }) => this.#looksAt.get(queue?.qid ?? 0) ?? 0),
       targets.map(({ queue }) => queue !== undefined && done.has(queue.qid)),
       by.alone === true,
       mostClaimBytes,
+      load,
       await recovery.run(),
     ])) as ClaimAnswer
   }
@@ -139,8 +186,7 @@ export class PostgresClaim {
   async #answer(
     targets: readonly Target[],
     by: Claimer,
-    asked: readonly (AskedQueue | null)[],
-    now: number,
+    { asked, now }: ClaimSoFar,
     told: { readonly crashed: Crash[]; readonly buried: Buried[]; readonly expired: Expired[] },
   ): Promise<Claimed> {
     const waits: Wait[] = []
@@ -161,7 +207,7 @@ export class PostgresClaim {
       const { waits: of, rings } = await this.#appointed(queue, left, by, grant, now)
       waits.push(...of)
       if (rings && look.waits && !look.stopped)
-        this.#parts.connection.call(ringQueue, [queue.qid, false]).catch(() => {})
+        this.#parts.connection.call(ringQueue, [queue.qid, false, true]).catch(() => {})
       more ||= !look.stopped && (left.isClaimable || look.expiring || left.nextChangeMs() === 0)
     }
     return {

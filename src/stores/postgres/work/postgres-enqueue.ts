@@ -1,7 +1,6 @@
 /** Enqueueing into a Postgres store: the calls of a tick are one insert for each queue. */
 
 import { randomUUID } from 'node:crypto'
-import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import type { TickAnswer } from '../../contract/schedules.js'
 import { groupIn, noteBits, takenBy } from '../../rows/job-row.js'
@@ -12,7 +11,7 @@ import { weightOf } from '../../rules/claim-weight.js'
 import { shardOf } from '../../rules/payloads.js'
 import { answerToTaken, boundedDelayMs } from '../../rules/taken-id.js'
 import { isLed } from '../../rules/wake-lead.js'
-import { ringLimited } from '../limits/limited-ring.js'
+import { ringFor } from '../limits/limited-ring.js'
 import { leavePayloads } from '../ordered/inbox-functions.js'
 import { pushPayloads } from '../ordered/push-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
@@ -21,7 +20,7 @@ import { enqueueInside, enqueueJobs, recallCall, rememberCall, replaceJob, taken
 import type { EndReports } from './job-end.js'
 import { placesBy } from './places-by.js'
 import { adopted } from './postgres-reshard.js'
-import { ringInside, ringQueue } from './postgres-ring.js'
+import { ringInside } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues, QueueShards } from './postgres-settings.js'
 import { payloadText } from './stored-payload.js'
 
@@ -44,8 +43,6 @@ export interface TickedAnswer<Answer> {
 
 /** The answers as their letters in the memory of calls. `?`: it is not decided yet. */
 const letters = { a: 'added', m: 'merged', d: 'duplicate', x: 'dead', p: 'replaced', f: 'full', r: 'draining' } as const
-
-const useAnother = 'Use the SQLite or the Redis store.'
 
 export class PostgresEnqueue {
   readonly #connection: FunctionCaller
@@ -92,8 +89,6 @@ export class PostgresEnqueue {
 
   /** Parts for one shard of an ordered queue that were not sent before. */
   async #push(queue: NumberedQueue, parts: readonly AnsweredPart[]): Promise<void> {
-    if (parts.some(({ jobs }) => jobs.some((job) => groupIn(job) !== null)))
-      throw new UnsupportedByStoreError('postgres', `groups in ordered queues (queue '${queue.name}')`, useAnother)
     await this.#adoptFirst(parts)
     const pushed = (await this.#connection.call(pushPayloads, pushedColumns(queue, parts))) as PushAnswer
     const { done } = pushed
@@ -125,11 +120,11 @@ export class PostgresEnqueue {
   #pushed(
     queue: NumberedQueue,
     parts: readonly PushedPart[],
-    { t, answers, busy, lead, wake }: PushAnswer,
+    { t, answers, busy, lead, wake, limited }: PushAnswer,
   ): Enqueued[] {
     const all = [...answers].map((letter) => letters[letter as keyof typeof letters])
     const coming = parts.flatMap(({ jobs }) => jobs).filter((_, i) => all[i] === 'added')
-    if (!busy && isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
+    if (limited ? coming.length > 0 : !busy && isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
     return all
   }
 
@@ -218,9 +213,7 @@ export class PostgresEnqueue {
     )
     const answers = await this.#decided(queue, jobs, known)
     const coming = jobs.filter((_, i) => answers[i] === 'added' || answers[i] === 'replaced')
-    if (limited) {
-      if (coming.length > 0) ringLimited(this.#connection, queue)
-    } else if (isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
+    if (limited ? coming.length > 0 : isCalling(coming, t, lead, wake)) this.#ring(queue, coming, t)
     const byCall = split(answers, counts)
     if (added !== null)
       for (const [i, { callId }] of calls.entries())
@@ -271,7 +264,7 @@ export class PostgresEnqueue {
   /** After the commit, as a statement of its own. Nobody waits for it: a lost ring is made up for by a look. */
   #ring({ qid }: NumberedQueue, jobs: readonly NewJob[], now: number): void {
     const isLater = jobs.every((job) => dueOf(job, now) > now)
-    this.#connection.call(ringQueue, [qid, isLater]).catch(() => {})
+    ringFor(this.#connection, qid, isLater)
   }
 }
 
@@ -287,6 +280,7 @@ interface PushAnswer {
   readonly busy: boolean
   readonly lead: string | null
   readonly wake: number | null
+  readonly limited: boolean
 }
 
 /** A part of a call, and where the answers to its jobs belong. */
@@ -400,6 +394,7 @@ function payloadColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unk
     parts.flatMap(({ callId, jobs, places }) =>
       jobs.map((job, i) => Buffer.from(payloadDigest(job, queue.merge, { callId, place: places[i]! })).toString('hex')),
     ),
+    column((job) => groupIn(job) ?? undefined),
   ]
 }
 

@@ -7,7 +7,7 @@ import { rememberedForMs, trimLimit, upkeepLimit } from '../../rules/bounds.js'
 import { afterCrash } from '../../rules/claim-end.js'
 import { expiredReason } from '../../rules/sequence.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { ringLimited } from '../limits/limited-ring.js'
+import { ringFor, ringFreed } from '../limits/limited-ring.js'
 import { endIds } from '../ordered/ordered-end-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
@@ -68,6 +68,14 @@ type JobEndsAnswer = [
   woke: boolean,
   freed: boolean,
   isLimited: boolean,
+]
+
+type IdEndsAnswer = [
+  now: number,
+  done: boolean[],
+  buried: (ScoredColumns | null)[],
+  wakeAt: number | null,
+  freed: boolean,
 ]
 
 export class PostgresRecovery {
@@ -171,7 +179,8 @@ export class PostgresRecovery {
     const values = [queue.qid, JSON.stringify(ends)]
     if (queue.kind === 'ordered') {
       const answer = await this.#connection.call(endIds, values)
-      const [, done, buried, wakeAt] = answer as [number, boolean[], (ScoredColumns | null)[], number | null]
+      const [, done, buried, wakeAt, freed] = answer as IdEndsAnswer
+      if (freed) ringFreed(this.#connection, queue.qid)
       await this.ended(queue, isTrimmed(done), null)
       return { done, woke: false, buried, wakeAt }
     }
@@ -179,7 +188,8 @@ export class PostgresRecovery {
     const [, done, told, woke, freed, isLimited] = answer as JobEndsAnswer
     await this.ended(queue, isTrimmed(done), told)
     const isBack = ends.some(({ to, pool }) => to === 'later' || ((to === 'back' || to === 'line') && pool !== 1))
-    if (freed || (isLimited && (isBack || woke))) ringLimited(this.#connection, queue, freed)
+    if (freed) ringFreed(this.#connection, queue.qid)
+    else if (isLimited && (isBack || woke)) ringFor(this.#connection, queue.qid, false)
     return { done, woke, ...(isLimited ? { wakeAt: null } : {}) }
   }
 

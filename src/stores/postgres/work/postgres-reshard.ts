@@ -35,7 +35,7 @@ export class PostgresReshard {
     const old = more ? null : ((await this.#connection.call(arrive, [name])) as number[] | null)
     await this.#queues.refresh([name])
     // Who waits for an old shard learns of the new ones.
-    for (const qid of old ?? []) await this.#connection.call(ringQueue, [qid, false])
+    for (const qid of old ?? []) await this.#connection.call(ringQueue, [qid, false, true])
     return { changed, more: old === null }
   }
 
@@ -44,7 +44,7 @@ export class PostgresReshard {
     const [old, into] = [await this.#ordered(from), await this.#ordered(to)]
     if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
     const step = await this.#bringOver(old.shards, into.shards)
-    if (step.changed > 0) for (const { qid } of into.shards) await this.#connection.call(ringQueue, [qid, false])
+    if (step.changed > 0) for (const { qid } of into.shards) await this.#connection.call(ringQueue, [qid, false, true])
     return step
   }
 

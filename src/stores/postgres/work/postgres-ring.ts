@@ -7,16 +7,18 @@ import { sqlFunction } from '../schema/sql-function.js'
 
 /**
  * Rings one waiter of the queue, unless it is paused. `p_later`: for a job that is not due yet; if nobody waits, the next
- * waiter is told. Returns null.
+ * waiter is told. `p_decided`: the caller has looked at the limits of the queue. Returns null, or, with nobody rung, those limits.
  */
 export const ringQueue = sqlFunction(
   'ring_1',
-  'p_q int, p_later boolean',
+  'p_q int, p_later boolean, p_decided boolean',
   'json',
-  `DECLARE c text;
+  `DECLARE c text; q @.queue;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  IF (SELECT stopped FROM @.queue WHERE qid = p_q) THEN RETURN NULL; END IF;
+  SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  IF q.stopped THEN RETURN NULL; END IF;
+  IF q.limited AND NOT p_decided THEN RETURN @.look_limits_1(p_q, 1, false, 1, '{}', false, NULL); END IF;
   DELETE FROM @.waiter WHERE ctid = ANY (array(SELECT ctid FROM @.waiter WHERE qid = p_q ORDER BY at_us LIMIT 1 FOR UPDATE SKIP LOCKED))
     RETURNING channel INTO c;
   IF c IS NOT NULL THEN
@@ -111,7 +113,7 @@ BEGIN
     END IF;
     r := -2147483649; ready := false; due := false;
     IF q.limited THEN
-      looks := looks || json_build_object('unheard', unheard, 'limited', @.look_limits_1(q.qid, 1, false, 1, '{}', false));
+      looks := looks || json_build_object('unheard', unheard, 'limited', @.look_limits_1(q.qid, 1, false, 1, '{}', false, NULL));
       CONTINUE;
     END IF;
     LOOP

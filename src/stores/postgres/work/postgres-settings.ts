@@ -8,7 +8,7 @@ import { type QueueSettingsRow, storedQueue } from '../../rows/queue-row.js'
 import { throttleIn } from '../../rows/throttle-row.js'
 import { boundsOf, changedLimits, limitsFrom, limitsText, runningBounds, saidLimits } from '../../rules/limit-rules.js'
 import { shardOf } from '../../rules/payloads.js'
-import { refuseOtherForm } from '../../rules/queue-form.js'
+import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { newThrottleRow, type PaceState, spansOf } from '../limits/limits-look.js'
 import { sqlFunction } from '../schema/sql-function.js'
@@ -59,12 +59,14 @@ BEGIN
       limited = limited OR coalesce(e."maxRunning", e."perGroup") IS NOT NULL OR e.throttle IS NOT NULL WHERE name = e.name COLLATE "C";
   END LOOP;
   -- Decisions that are under way went by what held before.
-  FOR e IN SELECT x.qid, coalesce('t' || x.throttle, 'q' || x.qid) AS key FROM @.queue x
+  FOR e IN SELECT DISTINCT coalesce('t' || x.throttle, 'q' || x.name) AS key FROM @.queue x
       WHERE x.limited AND x.name IN (SELECT name COLLATE "C" FROM json_to_recordset(p_queues) AS y (name text)) ORDER BY key LOOP
     PERFORM pg_advisory_xact_lock(@lock + 3, hashtext(e.key));
-    INSERT INTO @.pace SELECT scope, version + 1, from_ms, late_ms, state FROM @.pace WHERE scope = e.key ORDER BY scope DESC, version DESC LIMIT 1;
-    UPDATE @.lane SET turn = nextval('@.lane_turn'), blocked = false WHERE qid = e.qid AND blocked AND NOT paused;
+    INSERT INTO @.pace SELECT e.key, coalesce(p.version, 0) + 1, coalesce(p.from_ms, 0), coalesce(p.late_ms, 0), coalesce(p.state, '{}') FROM (SELECT) x
+      LEFT JOIN (SELECT * FROM @.pace WHERE scope = e.key ORDER BY scope DESC, version DESC LIMIT 1) p ON true;
   END LOOP;
+  UPDATE @.lane SET turn = nextval('@.lane_turn'), blocked = false WHERE blocked AND NOT paused
+    AND qid = ANY (array(SELECT qid FROM @.queue WHERE name IN (SELECT name COLLATE "C" FROM json_to_recordset(p_queues) AS y (name text))));
   RETURN to_json(true);
 END`,
 )
@@ -135,6 +137,7 @@ export class PostgresQueues {
         if (row !== undefined)
           refuseOtherForm(name, { kind: row.kind, order: row.ord, exclusive: row.exclusive }, settings)
         if (row !== undefined && follows) return []
+        if (row?.kind === 'ordered') refuseGroupBound(name, settings.maxRunning, row.resharding ?? row.shards)
         const limits = limitsText(saidLimits(name, limitsFrom(row?.limits), settings))
         const own = throttleOf(row?.state)
         if (throttle !== undefined) {
@@ -227,10 +230,11 @@ export class PostgresQueues {
     for (;;) {
       const row = (await this.#find([name])).get(name)
       if (row === undefined) throw new UnknownQueueError(name, [...this.#known.keys()])
+      if (row.kind === 'ordered') refuseGroupBound(name, change.maxRunning, row.resharding ?? row.shards)
       const limits = changedLimits(limitsFrom(row.limits), change)
       const settings = { name, kind: row.kind, order: row.ord, exclusive: row.exclusive, merge: row.merge }
       const written = writtenQueue(settings, limitsText(limits), row, undefined)
-      if ((await this.#connection.call(writeQueues, [JSON.stringify([written])])) !== true) continue
+      if ((await this.#connection.call(writeQueues, [JSON.stringify([written]), '[]'])) !== true) continue
       await this.#find([name])
       return limits
     }
@@ -291,9 +295,11 @@ function firstState({ scope, by, rules, eachGroup }: Throttle): PaceState {
   return { t, whole: spansOf(rules), each: spansOf(by === 'group' ? rules : eachGroup) }
 }
 
-function refuseUnsupported({ name, kind, throttle, maxRunning, fifo }: QueueSettings): void {
-  const isBounded = throttle !== undefined || (maxRunning !== undefined && maxRunning !== 'none')
-  const refused = kind === 'ordered' && isBounded ? 'limits of ordered queues' : fifo ? 'fifo by group' : undefined
-  if (refused !== undefined)
-    throw new UnsupportedByStoreError('postgres', `${refused} (queue '${name}')`, 'Use the SQLite or the Redis store.')
+function refuseUnsupported({ name, fifo }: QueueSettings): void {
+  if (fifo)
+    throw new UnsupportedByStoreError(
+      'postgres',
+      `fifo by group (queue '${name}')`,
+      'Use the SQLite or the Redis store.',
+    )
 }

@@ -1,16 +1,15 @@
 /** Settling claims in a Postgres store. Jobs that complete together are removed by one statement. */
 
-import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { ringLimited } from '../limits/limited-ring.js'
+import { ringFor, ringFreed } from '../limits/limited-ring.js'
 import { completeIds } from '../ordered/ordered-end-functions.js'
 import { lookAtJobs } from './end-functions.js'
 import { type EndingRow, type JobEnd, resultIn, settledBy, settledId } from './job-end.js'
 import { placesBy } from './places-by.js'
 import type { PostgresRecovery } from './postgres-recovery.js'
-import { lookForWork, ringQueue } from './postgres-ring.js'
+import { lookForWork } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import { completeJobs } from './step-function.js'
 
@@ -32,8 +31,6 @@ export class PostgresSettle {
   /** See `Store.settle`. */
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
     const queues = await this.#queues.holding(items)
-    if (items.some(({ hold }, i) => hold !== undefined && queues[i]!.kind === 'ordered'))
-      throw new UnsupportedByStoreError('postgres', 'holds of ordered queues', 'Use the SQLite or the Redis store.')
     const answers = new Array<SettleAnswer>(items.length).fill('ok')
     const isBare = items.map(leavesNothing)
     const groups = placesBy(items, ({ fence }, i) => `${queues[i]!.qid} ${isBare[i] ? fence : ''}`)
@@ -71,7 +68,7 @@ export class PostgresSettle {
     const ids = items.map(({ id }) => id)
     const answer = await this.#connection.call(completeJobs, [queue.qid, fence, ids, ...resultColumns(items)])
     const [missing, told, freed] = (answer ?? [[], null, false]) as [string[], number | null, boolean]
-    if (freed) ringLimited(this.#connection, queue, true)
+    if (freed) ringFreed(this.#connection, queue.qid)
     await this.#recovery.ended(queue, told !== null, told)
     return missing
   }
@@ -79,8 +76,9 @@ export class PostgresSettle {
   /** The same for ordered ids. */
   async #completeIds(queue: NumberedQueue, fence: number, ids: readonly string[]): Promise<string[]> {
     const answer = await this.#connection.call(completeIds, [queue.qid, fence, ids])
-    const [missing, now, wakeAt] = answer as [missing: string[], now: number, wakeAt: number | null]
+    const [missing, now, wakeAt, freed] = answer as [string[], now: number, wakeAt: number | null, freed: boolean]
     await this.#recovery.ended(queue, false, null)
+    if (freed) ringFreed(this.#connection, queue.qid)
     await this.#ringAt(queue, wakeAt, now)
     return missing
   }
@@ -129,7 +127,7 @@ export class PostgresSettle {
       const known = lead === null || wake === null ? undefined : { worker: lead, wakeAt: wake }
       if (isLed(known, now) && known.wakeAt <= due) return
     }
-    this.#connection.call(ringQueue, [qid, !isReady]).catch(() => {})
+    ringFor(this.#connection, qid, !isReady)
   }
 }
 

@@ -36,7 +36,7 @@ BEGIN
     WITH d AS (DELETE FROM @.tally WHERE qid = p_q RETURNING *)
     INSERT INTO @.tally SELECT p_q, sum(waiting), sum(retries), sum(dead), sum(processed), sum(failed), sum(crashed), sum(expired) FROM d;
   END IF;
-  SELECT coalesce('t' || throttle, 'q' || p_q) INTO key FROM @.queue WHERE qid = p_q AND limited;
+  SELECT coalesce('t' || throttle, 'q' || name) INTO key FROM @.queue WHERE qid = p_q AND limited;
   IF key IS NOT NULL THEN
     DELETE FROM @.pace WHERE scope = key AND version < (SELECT max(version) FROM @.pace WHERE scope = key);
     DELETE FROM @.lane WHERE ctid = ANY (array(SELECT ctid FROM @.lane l WHERE qid = p_q AND held_until <= t / 1000 AND turn IS NULL AND shut_until IS NULL

@@ -146,7 +146,7 @@ export class PostgresWait {
     if (sleeper.isAborted || this.#isClosed) {
       // The caller has gone away: another waiter must get these.
       for (const { qid } of rung === undefined ? found : [rung])
-        this.#connection.call(ringQueue, [qid, true]).catch(() => {})
+        this.#connection.call(ringQueue, [qid, true, true]).catch(() => {})
       return []
     }
     return [...new Set([...(rung === undefined ? [] : [rung]), ...found].map(({ name }) => name))]
@@ -168,7 +168,7 @@ export class PostgresWait {
       this.#connection.call(lookForWork, [qids, isFirst]),
     ])
     const answer = looked as { now: number; queues: (WaitLook | null)[] }
-    return queues.filter((queue, i) => wantsClaimer(queue, answer.queues[i]!, answer.now))
+    return queues.filter((_, i) => wantsClaimer(answer.queues[i]!, answer.now))
   }
 
   /** The queues for which nobody else of this process waits are waited for no more. */
@@ -178,7 +178,7 @@ export class PostgresWait {
     const over = await this.#connection.call(endWait, [qids, this.#channel]).catch(() => [])
     // A ring that was on its way to this waiter, and is not the one that woke it, is for another.
     for (const qid of over as number[])
-      if (qid !== sleeper.rung) this.#connection.call(ringQueue, [qid, true]).catch(() => {})
+      if (qid !== sleeper.rung) this.#connection.call(ringQueue, [qid, true, true]).catch(() => {})
   }
 
   #listen(): Promise<void> {
@@ -263,11 +263,11 @@ class WaitingOne implements LocalWaiter {
 }
 
 /** Whether some claimer must ask: there is work, or a change that is due, and no lead will find it. */
-function wantsClaimer(queue: NumberedQueue, look: WaitLook | null, now: number): boolean {
+function wantsClaimer(look: WaitLook | null, now: number): boolean {
   // The shard has left its queue: who claims learns where its jobs are.
   if (look === null) return true
   if (look.limited !== undefined) {
-    const limited = new LimitedQueue(queue, look.limited)
+    const limited = new LimitedQueue(look.limited)
     return limited.wakes(false) || (look.unheard && limited.wakes(true))
   }
   if (look.stopped) return false

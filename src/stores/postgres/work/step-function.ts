@@ -7,7 +7,7 @@ import { claimedJob } from './claimed-job.js'
  * Takes for each queue or shard asked its number, 0 for a shard that does not exist; the most jobs, the most payloads of each
  * id, null for all of them, and the lease in ms; the instant from which the caller looks for expired leases in it; and whether
  * the caller has done its upkeep already. `p_run`: the run of the server that the caller knows. `p_most`: the weight at which
- * a claim is full.
+ * a claim is full; `p_load`: the weight that this one has already.
  *
  * Returns `{run}` if that is another; `{moved}`: one of the shards has left its queue; `{upkeep, now}`: the queue that wants
  * upkeep, before which nothing is taken of it; otherwise `{now, asked}`, an element of `asked` for each queue or shard up to the
@@ -20,7 +20,7 @@ import { claimedJob } from './claimed-job.js'
 export const claimJobs = sqlFunction(
   'claim_1',
   `p_worker text, p_qids int[], p_limits int[], p_payloads int[], p_leases bigint[], p_looks bigint[], p_done boolean[], p_alone boolean,
-   p_most bigint, p_run bigint`,
+   p_most bigint, p_load bigint, p_run bigint`,
   'json',
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; asked json[] := '{}'; lim int; got tid[]; more_ids tid[];
@@ -29,11 +29,12 @@ export const claimJobs = sqlFunction(
   granted text; total int := 0; own json; busy boolean; durable boolean := false;
 BEGIN
   IF @.run() <> p_run THEN RETURN json_build_object('run', @.run()); END IF;
-  load := 0;
+  load := p_load;
   FOR i IN 1 .. cardinality(p_qids) LOOP
     EXIT WHEN total > 0 AND (p_alone OR total >= p_limits[i] OR load >= p_most);
     IF p_qids[i] = 0 THEN asked := asked || 'null'::json; CONTINUE; END IF;
     SELECT * INTO q FROM @.queue WHERE qid = p_qids[i] AND shard >= 0;
+    EXIT WHEN total > 0 AND q.qid IS NULL;
     IF q.qid IS NULL THEN RETURN json_build_object('moved', true); END IF;
     -- Only other shards of an ordered queue add to what it has granted.
     EXIT WHEN total > 0 AND (q.name <> granted OR q.kind = 'plain' OR q.exclusive = 'shard');
@@ -41,11 +42,12 @@ BEGIN
     IF NOT p_done[i] AND (is_expiring OR ((ms >= p_looks[i] OR ms < p_looks[i] - 1000)
       AND (EXISTS (SELECT FROM @.bunch WHERE qid = q.qid AND lease_ms <= ms)
         OR EXISTS (SELECT FROM @.beat WHERE qid = q.qid AND lease_ms <= ms)))) THEN
+      EXIT WHEN total > 0;
       RETURN json_build_object('upkeep', i, 'now', ms);
     END IF;
     lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END - total;
     IF q.limited THEN
-      jobs := @.look_limits_1(q.qid, lim, p_alone, p_most, '{}', true);
+      jobs := @.look_limits_1(q.qid, lim, p_alone, p_most, '{}', true, p_payloads[i]);
       asked := asked || jobs;
       EXIT WHEN jobs->>'grants' = 'true';
       CONTINUE;
@@ -111,7 +113,7 @@ BEGIN
     END IF;
     IF NOT more OR busy THEN next_place := @.next_place_1(q.qid, q.ord, t, 0); END IF;
     asked := asked || json_build_object('jobs', jobs, 'fence', f, 'more', more, 'suspects', suspects, 'place', next_place, 'lease', next_lease,
-      'expiring', is_expiring, 'stopped', q.stopped, 'busy', busy, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
+      'expiring', is_expiring, 'stopped', q.stopped, 'busy', busy, 'load', load, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
       'suspectLead', q.suspect_lead_worker, 'suspectWake', q.suspect_lead_wake_at,
       'waits', EXISTS (SELECT FROM @.waiter WHERE qid = q.qid));
     IF taken > 0 THEN granted := q.name; total := total + taken; durable := q.kind = 'ordered'; END IF;
