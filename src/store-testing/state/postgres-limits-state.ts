@@ -10,8 +10,10 @@ import { recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.
 import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
 import { type CanonicalLanes, type CanonicalThrottle, canonicalCounter } from './canonical-state.js'
 
-type PgRow = Readonly<Record<string, unknown>>
-type AskPostgres = (text: string, values?: unknown[]) => Promise<PgRow[]>
+/** A row; whole numbers of 8 bytes come as text. */
+export type PgRow = Readonly<Record<string, unknown>>
+/** The rows of a statement, in which `@.` is the schema. */
+export type AskPostgres = (text: string, values?: unknown[]) => Promise<PgRow[]>
 
 export async function postgresLanes(ask: AskPostgres, qid: unknown, now: number): Promise<CanonicalLanes> {
   const lanes = await ask('SELECT * FROM @.lane WHERE qid = $1 ORDER BY grp', [qid])

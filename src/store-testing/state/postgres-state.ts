@@ -8,7 +8,7 @@ import type { QueueKind } from '../../stores/contract/queue-settings.js'
 import { type StepColumns, storedStep } from '../../stores/postgres/joins/postgres-job-steps.js'
 import { payloadSets } from '../../stores/postgres/ordered/payload-sets.js'
 import { endedStates, jobFlags } from '../../stores/postgres/schema/postgres-tables.js'
-import { logFrom, payloadFrom, textFrom } from '../../stores/postgres/work/stored-payload.js'
+import { logFrom, payloadFrom, textFrom } from '../../stores/postgres/schema/stored-payload.js'
 import { callMemoryCount, callMemoryMs } from '../../stores/rules/bounds.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { boundsOf, limitsFrom } from '../../stores/rules/limit-rules.js'
@@ -26,12 +26,7 @@ import {
   canonicalPayload,
   canonicalStep,
 } from './canonical-state.js'
-import { postgresLanes, postgresThrottles } from './postgres-limits-state.js'
-
-/** A row; whole numbers of 8 bytes come as text. */
-type PgRow = Readonly<Record<string, unknown>>
-/** The rows of a statement, in which `@.` is the schema. */
-type AskPostgres = (text: string, values?: unknown[]) => Promise<PgRow[]>
+import { type AskPostgres, type PgRow, postgresLanes, postgresThrottles } from './postgres-limits-state.js'
 
 export async function postgresState(ask: AskPostgres): Promise<CanonicalState> {
   const [clock] = await ask('SELECT @.us() / 1000 AS now, @.run() AS run')

@@ -1,4 +1,4 @@
-/** The Postgres store: jobs in tables of a schema of its own. Without limits and groups, so far. */
+/** The Postgres store: jobs in tables of a schema of its own. */
 
 import { setMaxListeners } from 'node:events'
 import { ClosedError } from '../../core/errors.js'
@@ -27,13 +27,13 @@ import { repairPostgres } from './health/postgres-fsck-repair.js'
 import { PostgresReports } from './joins/join-reports.js'
 import { PostgresSteps } from './joins/postgres-job-steps.js'
 import { PostgresJoins } from './joins/postgres-joins.js'
-import { PostgresThrottles } from './limits/throttle-admin.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
 import { postgresLive } from './records/postgres-live.js'
 import { postgresRecords } from './records/postgres-records.js'
 import { postgresRegistry } from './records/postgres-registry.js'
 import { postgresSchedules } from './records/postgres-schedules.js'
+import { PostgresThrottles } from './records/postgres-throttles.js'
 import { StepRunner } from './records/step-runner.js'
 import { ensureSchema } from './schema/postgres-schema.js'
 import { PostgresTransactions } from './user/postgres-transactions.js'

@@ -6,8 +6,8 @@
 import { stepLimit } from '../../rules/bounds.js'
 import { memberDeadReason, mostJoinBytes, tooLargeError, tooLargeReason } from '../../rules/join-rules.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { ringFor } from '../limits/limited-ring.js'
 import { sqlFunction } from '../schema/sql-function.js'
+import { ringFor } from '../work/limited-ring.js'
 
 /** Results of more bytes than this, or ends of more members than `stepLimit`, are deleted step by step. */
 const mostDropped = 1_048_576

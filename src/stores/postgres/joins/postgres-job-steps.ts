@@ -7,10 +7,10 @@ import type { NewSignal, NewStep, SignalAnswer, StepList, Steps, StoredStep } fr
 import { present } from '../../rows/stored-job.js'
 import { mostSignalBytes, mostSignals, upkeepLimit } from '../../rules/bounds.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { ringFor } from '../limits/limited-ring.js'
 import { sqlFunction } from '../schema/sql-function.js'
+import { payloadFrom, payloadText, storedText, textFrom } from '../schema/stored-payload.js'
+import { ringFor } from '../work/limited-ring.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
-import { payloadFrom, payloadText, storedText, textFrom } from '../work/stored-payload.js'
 
 /** The values of the column `step.kind`. Stored rows depend on the order. */
 const kinds = ['step', 'sleep', 'signal', 'timeout'] as const satisfies readonly StoredStep['kind'][]

@@ -19,12 +19,12 @@ import {
 } from '../../rules/join-rules.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
+import { payloadFrom, textFrom } from '../schema/stored-payload.js'
 import { lookAtJobs } from '../work/end-functions.js'
 import { type EndingRow, endedBy } from '../work/job-end.js'
 import type { PostgresEnqueue } from '../work/postgres-enqueue.js'
 import type { PostgresRecovery } from '../work/postgres-recovery.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
-import { payloadFrom, textFrom } from '../work/stored-payload.js'
 import type { BecameOfJoin, PostgresReports } from './join-reports.js'
 import { addWholeGraph } from './postgres-graph.js'
 

@@ -1,7 +1,7 @@
 /** A claim under limits is carried out, if nothing that it was decided from has changed. */
 
+import { claimedJob } from '../schema/claimed-job.js'
 import { sqlFunction } from '../schema/sql-function.js'
-import { claimedJob } from '../work/claimed-job.js'
 
 /** Takes a queue, a group, and its order. Returns the instant in µs from which its first waiting job may begin; null: none waits. */
 const nextInLane = sqlFunction(

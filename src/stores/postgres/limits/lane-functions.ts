@@ -7,7 +7,7 @@ import { sqlFunction } from '../schema/sql-function.js'
  * instant in µs from which it may begin; and that of now. Returns nothing. New lanes get turns in the order of the jobs; rows
  * are locked in the order of the groups.
  */
-export const enterLanes = sqlFunction(
+const enterLanes = sqlFunction(
   'enter_lanes_1',
   'p_q int, p_grps text[], p_dues bigint[], p_t bigint',
   'void',
@@ -43,7 +43,7 @@ END`,
  * Claims of these groups have ended, in the same transaction. Takes a queue, a group for each job, and whether the queue bounds
  * what runs: then a lane that waited for an end has a turn again. Returns nothing.
  */
-export const leaveLanes = sqlFunction(
+const leaveLanes = sqlFunction(
   'leave_lanes_1',
   'p_q int, p_grps text[], p_bounded boolean',
   'void',
@@ -62,7 +62,7 @@ END`,
  * Holds a queue back until an instant in ms, or, if `p_grp` is not null, this group of it; a longer hold stays. It is held in all
  * shards, because limits are of the whole queue. Takes one of these. Returns nothing.
  */
-export const holdBack = sqlFunction(
+const holdBack = sqlFunction(
   'hold_1',
   'p_q int, p_grp text, p_until bigint',
   'void',

@@ -13,7 +13,7 @@ import { ShardLimits } from '../../rows/shard-limits.js'
 import { deal, type ReadyPool } from '../../rules/fair-share.js'
 import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
-import type { ClaimedColumns } from '../work/claimed-job.js'
+import type { ClaimedColumns } from '../schema/claimed-job.js'
 import { type LimitedPlan, type LimitsLook, paceState, type ScopeChanges } from './limits-look.js'
 import { elsewhereQid, LookedCounters, LookedLanes } from './looked-shelves.js'
 
@@ -58,7 +58,7 @@ export class LimitedQueue {
   decide(from: ClaimFrom, by: Claimer, mostBytes: number): DecidedClaim | undefined {
     const { row, throttle, moment } = this
     const taken: TakenPool[] = []
-    const load = new ClaimLoad(this.look, mostBytes)
+    const load = new PlannedLoad(this.look, mostBytes)
     if (!this.#limits.isClosed(row, moment.mono) && !this.look.expiring) {
       const sharing = () => [row, elsewhere(this.look.limits.elsewhere)]
       const parts = { queue: row, lanes: this.#lanes, limits: this.#limits, throttle, sharing, moment }
@@ -161,7 +161,7 @@ interface TakenPool {
 }
 
 /** A decision, in the form in which the database carries it out. */
-export class DecidedClaim {
+class DecidedClaim {
   readonly plan: LimitedPlan
   /** The weight of its jobs. */
   readonly bytes: number
@@ -197,7 +197,7 @@ export class DecidedClaim {
 }
 
 /** How many of the jobs that were looked at a claim can carry. */
-class ClaimLoad {
+class PlannedLoad {
   isFull = false
   bytes = 0
   readonly #mostBytes: number

@@ -5,10 +5,10 @@ import { countedMs, groupRules } from '../../../core/queue/throttle.js'
 import type { QueueSettingsRow } from '../../rows/queue-row.js'
 import type { ScopeThrottle } from '../../rows/scope-throttle.js'
 import type { CounterRow, ThrottleRow } from '../../rows/throttle-row.js'
-import type { QueueLook } from '../work/queue-look.js'
+import type { LookedQueue } from './queue-look.js'
 
 /** The number of jobs that were looked at, their weight, and each weight if they are heavy. */
-export type LookedJobs = [n: number, bytes: number, weights: number[] | null]
+type LookedJobs = [n: number, bytes: number, weights: number[] | null]
 
 /** The starts of a counter, the oldest first: when, on its clock, and how many others came before. */
 export type LookedStarts = [at: number, nth: number][]
@@ -16,7 +16,7 @@ export type LookedStarts = [at: number, nth: number][]
 type LookedCounter = CounterRow & { readonly subject: string }
 
 /** A group, with its jobs, running jobs if these are bounded, whether other queues of the scope have some, and its counter. */
-export type LookedLane = [
+type LookedLane = [
   group: string,
   turn: number | null,
   shutUntil: number | null,
@@ -33,7 +33,7 @@ export type LookedLane = [
 ]
 
 /** See `look_limits_1`. */
-export interface LimitsLook extends QueueLook {
+export interface LimitsLook extends LookedQueue {
   readonly now: number
   /** Whether a claim may receive jobs. */
   readonly grants: boolean
@@ -84,14 +84,14 @@ export interface LimitsLook extends QueueLook {
 export interface PaceState {
   readonly t?: ThrottleRow
   readonly shut?: Readonly<Record<string, number>>
-  readonly whole?: readonly Span[]
-  readonly each?: readonly Span[]
+  readonly whole?: readonly CountedSpan[]
+  readonly each?: readonly CountedSpan[]
 }
 
 /** The limit of a rule, how long a start counts, and the buffer. */
-type Span = readonly [limit: number, forMs: number, buffer: number]
+type CountedSpan = readonly [limit: number, forMs: number, buffer: number]
 
-export function spansOf(rules: readonly ThrottleRule[] = []): Span[] {
+export function spansOf(rules: readonly ThrottleRule[] = []): CountedSpan[] {
   return rules.map((rule) => [rule.limit, countedMs(rule), rule.elasticBuffer ?? 0])
 }
 

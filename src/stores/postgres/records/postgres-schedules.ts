@@ -13,12 +13,12 @@ import {
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { newPayloads } from '../ordered/push-functions.js'
 import { sqlFunction } from '../schema/sql-function.js'
+import { storedText } from '../schema/stored-payload.js'
 import { newJobs } from '../work/enqueue-functions.js'
 import { columnsOf, type EnqueueAnswer, type PostgresEnqueue, type TickedAnswer } from '../work/postgres-enqueue.js'
 import { tellAll, topics } from '../work/postgres-ring.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
 import type { PostgresWait } from '../work/postgres-wait.js'
-import { storedText } from '../work/stored-payload.js'
 import type { StepRunner } from './step-runner.js'
 
 /**

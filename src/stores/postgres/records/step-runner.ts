@@ -8,7 +8,7 @@ import type { SqlSteps } from '../../sql/sql-steps.js'
 import type { PostgresAddress } from '../client/postgres-address.js'
 import { type AskInTransaction, PostgresConnection } from '../client/postgres-connection.js'
 import { inSchema, quoted, type SqlFunction } from '../schema/sql-function.js'
-import { payloadFrom, payloadText } from '../work/stored-payload.js'
+import { payloadFrom, payloadText } from '../schema/stored-payload.js'
 
 /** Bounds of a statement and of the pauses between those of a transaction, shorter than what gives a connection up. */
 const bounds = `SET LOCAL statement_timeout = '8s'; SET LOCAL lock_timeout = '4s';

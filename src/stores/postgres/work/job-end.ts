@@ -7,7 +7,7 @@ import { rememberedForMs } from '../../rules/bounds.js'
 import { afterSettle } from '../../rules/claim-end.js'
 import { doneOf } from '../../rules/payloads.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
-import { payloadText, storedText } from './stored-payload.js'
+import { payloadText, storedText } from '../schema/stored-payload.js'
 
 /** As good as for ever, and no number of the database overflows. */
 const longestHoldMs = 8_000_000_000_000

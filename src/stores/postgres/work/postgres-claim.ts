@@ -5,18 +5,18 @@ import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { Lead } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { LimitedClaim, mostPayloads } from '../limits/limited-claim.js'
 import type { LimitsLook } from '../limits/limits-look.js'
-import { type ClaimedColumns, claimOf } from './claimed-job.js'
+import { followLeads, type LeadColumns, type LookedQueue, leadTexts } from '../limits/queue-look.js'
+import { type ClaimedColumns, claimOf } from '../schema/claimed-job.js'
+import { LimitedClaim, mostPayloads } from './limited-claim.js'
 import type { PostgresRecovery } from './postgres-recovery.js'
 import { ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import type { PostgresUpkeep } from './postgres-upkeep.js'
-import { followLeads, type LeadColumns, leadTexts, type QueueLook } from './queue-look.js'
 import { appointLeads, claimJobs, headAges } from './step-function.js'
 
 /** The answer of `claim_1` about one queue without limits. */
-interface StepAnswer extends QueueLook {
+interface StepAnswer extends LookedQueue {
   readonly jobs: ClaimedColumns[] | null
   readonly fence: number | null
   /** Whether ready jobs are left. */
@@ -54,8 +54,8 @@ interface ClaimParts {
 }
 
 /** What one queue has answered to a claim. */
-interface AskedQueue {
-  readonly look: QueueLook
+interface GrantingQueue {
+  readonly look: LookedQueue
   readonly left: LeftQueue
   readonly jobs: readonly ClaimedColumns[]
   readonly fence: number | null
@@ -64,7 +64,7 @@ interface AskedQueue {
 /** What a claim has come to. */
 interface ClaimSoFar {
   /** The answers of its first targets. */
-  readonly asked: (AskedQueue | null)[]
+  readonly asked: (GrantingQueue | null)[]
   /** The number of jobs that they have granted, and their weight. */
   taken: number
   load: number

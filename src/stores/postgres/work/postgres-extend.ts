@@ -6,9 +6,9 @@ import type { ExtendAnswer, ExtendItem } from '../../contract/settle.js'
 import { weightOf } from '../../rules/claim-weight.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
+import { logText, payloadText, storedText } from '../schema/stored-payload.js'
 import { placesBy } from './places-by.js'
 import type { PostgresQueues } from './postgres-settings.js'
-import { logText, payloadText, storedText } from './stored-payload.js'
 
 /**
  * Renews the lease of jobs of one claim, and never shortens it. If these are all jobs that the lease of their claim speaks

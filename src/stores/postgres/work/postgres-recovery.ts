@@ -7,15 +7,15 @@ import { rememberedForMs, trimLimit, upkeepLimit } from '../../rules/bounds.js'
 import { afterCrash } from '../../rules/claim-end.js'
 import { expiredReason } from '../../rules/sequence.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { ringFor, ringFreed } from '../limits/limited-ring.js'
 import { endIds } from '../ordered/ordered-end-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
+import { type ScoredColumns, scoredFrom, storedText } from '../schema/stored-payload.js'
 import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases, trimEnded } from './end-functions.js'
 import { type EndingRow, type EndReports, endedBy, type JobEnd } from './job-end.js'
+import { ringFor, ringFreed } from './limited-ring.js'
 import { tellAll, topics } from './postgres-ring.js'
 import type { NumberedQueue } from './postgres-settings.js'
-import { type ScoredColumns, scoredFrom, storedText } from './stored-payload.js'
 
 /** Takes nothing. Returns the run of the server. */
 const serverRun = sqlFunction('server_run_1', '', 'json', 'BEGIN RETURN to_json(@.run()); END')

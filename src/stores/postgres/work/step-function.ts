@@ -1,7 +1,7 @@
 /** Claiming and completing in the database. */
 
+import { claimedJob } from '../schema/claimed-job.js'
 import { sqlFunction } from '../schema/sql-function.js'
-import { claimedJob } from './claimed-job.js'
 
 /**
  * Takes for each queue or shard asked its number, 0 for a shard that does not exist; the most jobs, the most payloads of each

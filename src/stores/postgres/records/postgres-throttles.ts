@@ -14,12 +14,12 @@ import type {
 import { refuseRates } from '../../rules/throttle/own-rates.js'
 import { changedBy, subjectOf } from '../../rules/throttle/throttle-subjects.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { LimitedQueue } from '../limits/limited-queue.js'
+import { type LimitsLook, spansOf } from '../limits/limits-look.js'
+import { lookAtLimits } from '../limits/look-function.js'
+import { countGroups, listHolds, listRates, pauseGroup, releaseHolds, tuneScope } from '../limits/throttle-functions.js'
+import { ringFor } from '../work/limited-ring.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
-import { LimitedQueue } from './limited-queue.js'
-import { ringFor } from './limited-ring.js'
-import { type LimitsLook, spansOf } from './limits-look.js'
-import { lookAtLimits } from './look-function.js'
-import { countGroups, listHolds, listRates, pauseGroup, releaseHolds, tuneScope } from './throttle-functions.js'
 
 /** A throttle that it takes to be there. */
 type Tuned = LimitedQueue & { readonly throttle: NonNullable<LimitedQueue['throttle']> }

@@ -2,7 +2,7 @@
 
 import type { Claim } from '../../contract/claim.js'
 import { dueAt } from '../../rules/sequence.js'
-import { jobFlags } from '../schema/postgres-tables.js'
+import { jobFlags } from './postgres-tables.js'
 import { payloadFrom, type ScoredColumns, scoredFrom, textFrom } from './stored-payload.js'
 
 /** Of a row `u` of `job`. */

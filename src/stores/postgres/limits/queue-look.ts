@@ -3,7 +3,7 @@
 import type { LeftQueue } from '../../rules/claim-waits.js'
 
 /** Instants are in ms; `place` is in µs. */
-export interface QueueLook {
+export interface LookedQueue {
   readonly suspects: boolean
   /** When the next job falls due, and when the first lease ends; null as well while ready jobs are left. */
   readonly place: number | null

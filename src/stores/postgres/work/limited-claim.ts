@@ -2,12 +2,12 @@
 
 import type { Claimer, ClaimFrom } from '../../contract/claim.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import type { ClaimedColumns } from '../work/claimed-job.js'
-import type { PostgresRecovery } from '../work/postgres-recovery.js'
-import { applyPlan } from './apply-function.js'
-import { LimitedQueue } from './limited-queue.js'
-import type { LimitsLook } from './limits-look.js'
-import { lookAtLimits } from './look-function.js'
+import { applyPlan } from '../limits/apply-function.js'
+import { LimitedQueue } from '../limits/limited-queue.js'
+import type { LimitsLook } from '../limits/limits-look.js'
+import { lookAtLimits } from '../limits/look-function.js'
+import type { ClaimedColumns } from '../schema/claimed-job.js'
+import type { PostgresRecovery } from './postgres-recovery.js'
 
 type Applied =
   | { readonly run: number }

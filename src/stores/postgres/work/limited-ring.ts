@@ -1,9 +1,9 @@
 /** Rings for queues that may be limited: whether there is a reason then depends on its limits, so it is looked at first. */
 
+import { LimitedQueue } from '../limits/limited-queue.js'
+import type { LimitsLook } from '../limits/limits-look.js'
 import type { FunctionCaller } from '../schema/sql-function.js'
-import { ringQueue } from '../work/postgres-ring.js'
-import { LimitedQueue } from './limited-queue.js'
-import type { LimitsLook } from './limits-look.js'
+import { ringQueue } from './postgres-ring.js'
 
 /**
  * Rings a queue in which jobs are ready, or, if `isLater`, will be. A limited one is rung if a claimer would receive a job, or if
