@@ -5,15 +5,19 @@ import type { Clock } from '../../core/platform/clock.js'
 import { MemoryData, MemoryStore } from '../../stores/memory/memory-store.js'
 import type { MemoryJob } from '../../stores/memory/queue/memory-job.js'
 import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
+import { dueAt } from '../../stores/rules/sequence.js'
 import type { CanonicalState } from '../state/canonical-state.js'
 import { memoryState } from '../state/memory-state.js'
 import { ManualClock } from './manual-clock.js'
 import { type AuditEntry, auditKind } from './store-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
-/** `isRemote`: whether it behaves like a server, which is away while it restarts. */
+/**
+ * `isRemote`: whether it behaves like a server, which is away while it restarts. `tellsByClock`: whether a job is ready as soon as
+ * it is due, without a trace of the change.
+ */
 export async function memoryHarness(
-  options: Parameters<HarnessMaker>[0] & { readonly isRemote?: boolean } = {},
+  options: Parameters<HarnessMaker>[0] & { readonly isRemote?: boolean; readonly tellsByClock?: boolean } = {},
 ): Promise<StoreHarness> {
   const clock = new ManualClock(options.startAt ?? defaultStartAt)
   const data = new MemoryData(options.isRemote, options.mostClaimBytes)
@@ -28,6 +32,7 @@ export async function memoryHarness(
     },
     async advance(ms) {
       clock.advance(ms)
+      if (options.tellsByClock) promoteDue(data, clock.now())
     },
     async step(ms) {
       clock.step(ms)
@@ -53,7 +58,17 @@ export async function memoryHarness(
  */
 export async function modelOf(subject: StoreHarness, options: Parameters<HarnessMaker>[0] = {}): Promise<StoreHarness> {
   const { traits } = await subject.open()
-  return memoryHarness({ ...options, isRemote: traits.remote })
+  return memoryHarness({ ...options, isRemote: traits.remote, tellsByClock: subject.tellsByClock !== undefined })
+}
+
+function promoteDue(data: MemoryData, now: number): void {
+  for (const queue of data.queues.all())
+    for (const job of [...queue.scheduled]) {
+      if (dueAt(job.stamp) > now) break
+      const { updatedAt } = job
+      queue.promote(job, now)
+      job.updatedAt = updatedAt
+    }
 }
 
 interface SeenJob {

@@ -82,6 +82,8 @@ export function postgresHarness(url: string): HarnessMaker {
 
     return {
       name: 'postgres',
+      tellsByClock:
+        'a claim writes nothing but its number into a job, and an enqueue waits for nobody to learn its place',
       async open() {
         const store = new PostgresStore({
           address: { ...address, schema },

@@ -19,6 +19,11 @@ export interface StoreHarness {
   /** The name of the store in titles and messages: `memory`, `sqlite`. */
   readonly name: string
   /**
+   * Why the store tells a job that falls due by the clock alone, and keeps of places only what the order of jobs needs. The
+   * comparison then sees both stores so. Absent: every number counts, and a job that falls due is scheduled until a claim finds it.
+   */
+  readonly tellsByClock?: string
+  /**
    * Opens another handle on the same data, at first empty, as another process would. `close()` closes handles that the
    * caller has not closed. A call on one handle that has resolved is visible to every other handle.
    */

@@ -13,6 +13,7 @@ import { memberId } from '../../stores/rules/join-rules.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import { canonicalPayload } from '../state/canonical-state.js'
+import { scoreByClock } from '../state/state-by-clock.js'
 import type { ClaimRef, Command, PlannedCall, ScheduleCommand, ScheduleIdea, StepCommand } from './command.js'
 
 /** A claim of this run, with its worker. */
@@ -26,18 +27,23 @@ const mostPages = 4
 /** After this many steps that change nothing and report more, nothing will change before a running job has ended. */
 const mostIdleSteps = 10
 
+/** What answers contain: the numbers of fences; default scores to the µs, not only to the ms. */
+interface RunTells {
+  readonly fences: boolean
+  readonly scores: boolean
+}
+
 export class CommandRun {
   readonly #harness: StoreHarness
-  readonly #tellsFences: boolean
+  readonly #tells: RunTells
   readonly #handles: Store[] = []
   readonly #claims: MadeClaim[] = []
   readonly #schedules = new ScheduleRun()
   readonly #sent = new Set<string>()
 
-  /** `tellsFences`: whether answers contain the numbers of fences. */
-  constructor(harness: StoreHarness, tellsFences = true) {
+  constructor(harness: StoreHarness, tells: RunTells = { fences: true, scores: true }) {
     this.#harness = harness
-    this.#tellsFences = tellsFences
+    this.#tells = tells
   }
 
   /**
@@ -46,7 +52,7 @@ export class CommandRun {
   async answer(command: Command): Promise<unknown> {
     try {
       const store = await this.#handle(command.handle)
-      const answer = plain(await this.#run(command, store), this.#tellsFences ? undefined : 'fence')
+      const answer = plain(await this.#run(command, store), this.#tells)
       return store.joins === undefined ? answer : await withPresentJoins(store.joins, answer)
     } catch (error) {
       if (!isMillraceError(error)) throw error
@@ -78,7 +84,7 @@ export class CommandRun {
       case 'claim': {
         const claimed = await store.claim(command.from, command.by)
         const { worker } = command.by
-        this.#claims.push(...claimed.claims.map(({ queue, id, fence }) => ({ key: { queue, id, fence }, worker })))
+        for (const { queue, id, fence } of claimed.claims) this.#note({ queue, id, fence }, worker)
         return claimed
       }
       case 'settle': {
@@ -170,6 +176,14 @@ export class CommandRun {
   #key(ref: ClaimRef): ClaimKey {
     const { key } = this.#made(ref) ?? { key: { queue: 'mail', id: 'a', fence: 1 } }
     return ref.stale ? { ...key, fence: key.fence - 1 } : key
+  }
+
+  /** Fences may be any numbers that grow from claim to claim of a job. */
+  #note(key: ClaimKey, worker: string): void {
+    const { queue, id, fence } = key
+    const before = this.#claims.findLast(({ key }) => key.queue === queue && key.id === id)?.key.fence ?? 0
+    if (fence <= before) throw new Error(`${this.#harness.name} gave '${id}' the fence ${fence} after ${before}`)
+    this.#claims.push({ key, worker })
   }
 
   #asSent(call: EnqueueCall): EnqueueCall {
@@ -341,15 +355,18 @@ async function pages(turn: (cursor: { cursor?: string }) => Promise<Page>): Prom
   return turned
 }
 
-/** The value with bytes as text, without undefined fields, and without the named one. */
-function plain(value: unknown, without?: string): unknown {
+/** The value with bytes as text, without undefined fields, and without what is not told. */
+function plain(value: unknown, tells: RunTells): unknown {
   if (value instanceof Uint8Array) return canonicalPayload(value)
-  if (Array.isArray(value)) return value.map((one) => plain(one, without))
+  if (Array.isArray(value)) return value.map((one) => plain(one, tells))
   if (typeof value !== 'object' || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([key, field]) => field !== undefined && key !== without)
-      .map(([key, field]) => [key, plain(field, without)]),
+      .filter(([key, field]) => field !== undefined && (key !== 'fence' || tells.fences))
+      .map(([key, field]) => [
+        key,
+        key === 'score' && !tells.scores ? scoreByClock(field as number) : plain(field, tells),
+      ]),
   )
 }
 

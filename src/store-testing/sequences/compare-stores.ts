@@ -6,12 +6,14 @@
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import type { CanonicalJob, CanonicalQueue, CanonicalState } from '../state/canonical-state.js'
+import { stateByClock } from '../state/state-by-clock.js'
 import type { Command } from './command.js'
 import { CommandRun } from './command-run.js'
 import { commandSequence, sequenceQueues } from './command-sequence.js'
 import { joinedIds, joinedQueues, joinedSequence } from './joined-sequence.js'
 import { limitedQueues, limitedSequence } from './limited-sequence.js'
 import { orderedQueues, orderedSequence } from './ordered-sequence.js'
+import { possibleCommands } from './possible-commands.js'
 import { scheduledQueues, scheduledSequence } from './scheduled-sequence.js'
 import { steppedQueues, steppedSequence } from './stepped-sequence.js'
 
@@ -85,10 +87,13 @@ export async function compareStores(
   subject: StoreHarness,
   { seed, steps, kind = 'plain', compare = 'state' }: Comparison,
 ): Promise<void> {
-  const commands = sequences[kind].commands(seed, steps)
-  const tellsFences = compare === 'state'
-  const modelRun = new CommandRun(model, tellsFences)
-  const subjectRun = new CommandRun(subject, tellsFences)
+  const { traits } = await subject.open()
+  const commands = possibleCommands(sequences[kind].commands(seed, steps), traits)
+  const byClock = subject.tellsByClock !== undefined
+  const look = async (store: StoreHarness) => (byClock ? stateByClock(await store.dump()) : store.dump())
+  const tells = { fences: compare === 'state' && !byClock, scores: !byClock }
+  const modelRun = new CommandRun(model, tells)
+  const subjectRun = new CommandRun(subject, tells)
   for (const [step, command] of commands.entries()) {
     const refuse = (what: string, differing: readonly string[]) => {
       if (differing.length === 0) return
@@ -100,7 +105,7 @@ export async function compareStores(
       )
     }
     refuse('its answer', differences(await modelRun.answer(command), await subjectRun.answer(command)))
-    if (compare === 'state') refuse('its state', differences(...comparable(await model.dump(), await subject.dump())))
+    if (compare === 'state') refuse('its state', differences(...comparable(await look(model), await look(subject))))
     const listing = listingAt(step, sequences[kind].queues)
     refuse('a listing', differences(await modelRun.answer(listing), await subjectRun.answer(listing)))
     if (kind === 'joined')

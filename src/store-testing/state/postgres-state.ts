@@ -219,7 +219,8 @@ function facts(row: PgRow) {
   return {
     id: String(row['id']),
     task: String(row['task']),
-    payload: payloadOr(row['payload'])!,
+    // A dead id of an ordered queue has payloads of its own, like a live one.
+    payload: payloadOr(row['payload']) ?? 'text:',
     codec: textOr(row['codec']),
     meta: payloadOr(row['meta']),
     payloads: null,
