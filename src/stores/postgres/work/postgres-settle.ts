@@ -30,6 +30,19 @@ export class PostgresSettle {
 
   /** See `Store.settle`. */
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    const answers = new Array<SettleAnswer>(items.length)
+    // A second item for a job finds what the first has made of it.
+    for (let left = [...items.keys()]; left.length > 0; ) {
+      const firsts = new Set(placesBy(left, (i) => `${items[i]!.queue} ${items[i]!.id}`).map(([n]) => left[n!]!))
+      const settled = await this.#settleOnce([...firsts].map((i) => items[i]!))
+      for (const [n, i] of [...firsts].entries()) answers[i] = settled[n]!
+      left = left.filter((i) => !firsts.has(i))
+    }
+    return answers
+  }
+
+  /** The same for items of which no two are for the same job. */
+  async #settleOnce(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
     const queues = await this.#queues.holding(items)
     const answers = new Array<SettleAnswer>(items.length).fill('ok')
     const isBare = items.map(leavesNothing)
@@ -42,7 +55,7 @@ export class PostgresSettle {
       }),
     )
     const moved = await this.#queues.movedSince(queues, items, (i) => answers[i] === 'gone')
-    const again = moved.length === 0 ? [] : await this.settle(moved.map((i) => items[i]!))
+    const again = moved.length === 0 ? [] : await this.#settleOnce(moved.map((i) => items[i]!))
     for (const [n, i] of moved.entries()) answers[i] = again[n]!
     return answers
   }
@@ -60,7 +73,7 @@ export class PostgresSettle {
             places.map((i) => items[i]!),
           )
     const left = new Set(missing)
-    return places.filter((i, n) => left.has(items[i]!.id) || ids.indexOf(items[i]!.id) < n)
+    return places.filter((i) => left.has(items[i]!.id))
   }
 
   /** Returns the ids that did not end. */
@@ -97,13 +110,10 @@ export class PostgresSettle {
       const [now, found] = looked as [number, LookedAt[]]
       const rows = new Map(found.map((row) => [row.id, row]))
       const decided = new Map<number, JobEnd>()
-      const taken = new Set<string>()
       for (const i of left) {
         const row = rows.get(items[i]!.id)
         answers[i] = row === undefined ? 'gone' : 'lost'
-        // A second item for a job finds what the first has made of it.
-        if (row?.fence !== items[i]!.fence || row.fence === 0 || taken.has(row.id)) continue
-        taken.add(row.id)
+        if (row?.fence !== items[i]!.fence || row.fence === 0) continue
         decided.set(i, settles(row as EndingRow, items[i]!))
       }
       const ends = [...decided.values()]
