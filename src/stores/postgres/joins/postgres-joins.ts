@@ -18,6 +18,7 @@ import {
   refuseSizes,
 } from '../../rules/join-rules.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { askToCancel } from '../records/record-functions.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { payloadFrom, textFrom } from '../schema/stored-payload.js'
 import { lookAtJobs } from '../work/end-functions.js'
@@ -149,17 +150,6 @@ BEGIN
 END`,
 )
 
-/** Takes a queue and ids. Those that run are to be cancelled. Returns null. */
-const askToEnd = sqlFunction(
-  'ask_to_end_1',
-  'p_q int, p_ids text[]',
-  'json',
-  `BEGIN
-  UPDATE @.job SET flags = flags | 8 WHERE id = ANY (p_ids) AND qid = p_q AND fence > 0;
-  RETURN NULL;
-END`,
-)
-
 /** Takes a limit. Returns at most that many joins that have died since this was last asked, each once. */
 const takeFailed = sqlFunction(
   'failed_joins_1',
@@ -173,7 +163,7 @@ BEGIN
 END`,
 )
 
-export const joinFunctions = [lookAtJoin, readEnds, sealJoin, lookForSweep, failJoin, restOfDead, askToEnd, takeFailed]
+export const joinFunctions = [lookAtJoin, readEnds, sealJoin, lookForSweep, failJoin, restOfDead, takeFailed]
 
 type LookedSet = JoinSetRow & { readonly oldest: number | null }
 
@@ -274,8 +264,10 @@ export class PostgresJoins implements Joins {
   /** Cancels members that wait, and asks those that run to end. */
   async #cancel(queue: NumberedQueue, ids: readonly string[]): Promise<void> {
     const { connection, recovery } = this.#parts
-    await connection.call(askToEnd, [queue.qid, ids])
     const [, rows] = (await connection.call(lookAtJobs, [queue.qid, ids])) as [now: number, rows: EndingRow[]]
+    const running = rows.filter(({ fence }) => fence > 0)
+    const values = [queue.qid, running.map(({ id }) => id), running.map(({ fence }) => fence), joinDeadReason]
+    await connection.call(askToCancel, values)
     const resting = new Map(rows.filter(({ fence }) => fence === 0).map((row) => [row.id, row]))
     const ends = ids.flatMap((id) => resting.get(id) ?? []).map((row) => endedBy(row, 'cancelled', joinDeadReason))
     await recovery.end(queue, ends)
