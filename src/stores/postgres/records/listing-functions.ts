@@ -40,8 +40,8 @@ BEGIN
     ELSIF p_by_id THEN
       RETURN QUERY SELECT j.id, j.rank, j.stamp, j.seq FROM @.job j
         WHERE qid = p_q AND pool = p_pool AND j.rank = r AND j.stamp BETWEEN greatest(lo, place[1]) AND hi AND fence = 0
-          AND (place IS NULL OR (j.stamp, j.id) > (place[1], p_tie))
-        ORDER BY j.stamp, j.id LIMIT left_n;
+          AND (place IS NULL OR (j.stamp, CASE WHEN p_ready THEN j.seq ELSE 0 END, j.id) > (place[1], coalesce(place[2], 0), p_tie))
+        ORDER BY j.stamp, CASE WHEN p_ready THEN j.seq ELSE 0 END, j.id LIMIT left_n;
     ELSE
       -- In the order of the index, so that nothing is sorted.
       RETURN QUERY SELECT j.id, j.rank, j.stamp, j.seq FROM @.job j
@@ -61,6 +61,9 @@ const running = `@.bunch b JOIN @.job j ON j.qid = b.qid AND j.fence = b.fence A
 
 /** The state of a row `j` of `job`. `t`: now. */
 const stateOf = 'CASE WHEN j.pool = -1 THEN 5 WHEN j.fence > 0 THEN 2 WHEN abs(j.stamp) > t THEN 0 ELSE 1 END'
+
+/** The number of its arrival. */
+const arrival = 'coalesce(j.arrival, abs(j.seq))'
 
 /** Of a row of `ended` with its state: it is not past its time. */
 const isShown =
@@ -92,10 +95,10 @@ BEGIN
   path := CASE WHEN by_time THEN coalesce(a[1], -1) ELSE -1 END;
   WITH shard AS (SELECT x AS q FROM unnest(p_qids) x),
   placed AS (
-    SELECT j.qid, j.id, j.seq, true AS is_live, CASE WHEN by_id THEN '{0}' ELSE ARRAY[0, j.fence, j.rank, j.stamp] END AS place
+    SELECT j.qid, j.id, ${arrival} AS seq, true AS is_live, CASE WHEN by_id THEN '{0}' ELSE ARRAY[0, j.fence] END AS place
       FROM shard u JOIN ${running} ON b.qid = u.q WHERE (by_time OR (by_id AND NOT walks)) AND path <= 0 AND 2 = ANY (p_states)
     UNION ALL
-    SELECT u.q, l.id, l.seq, true, ARRAY[1, (pool = 1)::int, l.rank, l.stamp]
+    SELECT u.q, l.id, l.seq, true, ARRAY[1, (pool = 1)::int, l.rank, l.stamp] || CASE WHEN has_tie THEN ARRAY[l.seq] ELSE '{}' END
       FROM shard u, ${pools} pool, LATERAL @.line_1(u.q, pool, true, has_tie, CASE WHEN path = 1 AND a[2] = (pool = 1)::int THEN a[3:] END, a_tie, p_most) l
       WHERE by_time AND path <= 1 AND 1 = ANY (p_states) AND (path < 1 OR a[2] <= (pool = 1)::int)
     UNION ALL
@@ -103,7 +106,7 @@ BEGIN
       FROM shard u, ${pools} pool, LATERAL @.line_1(u.q, pool, false, has_tie, CASE WHEN path = 2 THEN a[2:] END, a_tie, p_most) l
       WHERE by_time AND path <= 2 AND 0 = ANY (p_states)
     UNION ALL
-    SELECT j.qid, j.id, j.seq, true, CASE WHEN by_id THEN '{0}' ELSE ARRAY[3, abs(j.stamp)] END FROM @.job j
+    SELECT j.qid, j.id, ${arrival}, true, CASE WHEN by_id THEN '{0}' ELSE ARRAY[3, abs(j.stamp)] END FROM @.job j
       WHERE (by_time OR (by_id AND NOT walks)) AND path <= 3 AND 5 = ANY (p_states) AND j.qid = ANY (p_qids) AND j.pool = -1
     UNION ALL
     SELECT u.q, e.id, -e.seq, false, ARRAY[k + 1, -e.finished_ms] FROM shard u, unnest('{3,4}'::int[]) k, LATERAL (SELECT * FROM @.ended e
@@ -116,7 +119,7 @@ BEGIN
         ORDER BY e.finished_ms DESC, e.id LIMIT p_most) e
       WHERE by_time AND has_tie AND 4 = ANY (p_states)
     UNION ALL
-    SELECT j.qid, j.id, j.seq, true, ARRAY[j.attempt::bigint] FROM @.job j
+    SELECT j.qid, j.id, ${arrival}, true, ARRAY[j.attempt::bigint] FROM @.job j
       WHERE p_by = 'retry' AND j.qid = ANY (p_qids) AND j.attempt > 1 AND ${stateOf} = ANY (p_states) AND j.pool >= 0 AND (a IS NULL OR j.attempt >= a[1])
     UNION ALL
     SELECT u.q, j.id, 0, true, '{0}' FROM shard u, LATERAL (SELECT * FROM @.job j WHERE j.qid + 0 = u.q AND j.id > coalesce(a_id, '') COLLATE "C"

@@ -83,14 +83,16 @@ function ofNumbers(position: ListPosition, by: ListQuery['by']): ListPosition {
 }
 
 /** The lengths of the positions by time, by their first number: see `list_1`. */
-const lengths = [5, 5, 3, 3, 3, 3]
+const lengths = [3, 5, 3, 3, 3, 3]
 
 function isPosition({ kind }: NumberedQueue, by: ListQuery['by']): (parts: readonly unknown[]) => boolean {
   const areNumbers = (of: readonly unknown[]) => of.every((part) => Number.isSafeInteger(part))
   const isTie = (part: unknown) => (kind === 'ordered' ? typeof part === 'string' : areNumbers([part]))
   return (parts) => {
     if (by === 'id') return parts.length === 2 && typeof parts[0] === 'string' && areNumbers(parts.slice(1))
-    const length = by === 'retry' ? 2 : lengths[Number(parts[0])]
+    // What is ready has its place in line besides its id.
+    const more = kind === 'ordered' && parts[0] === 1 ? 1 : 0
+    const length = by === 'retry' ? 2 : lengths[Number(parts[0])]! + more
     return parts.length === length && areNumbers(parts.slice(0, -1)) && isTie(parts.at(-1))
   }
 }

@@ -31,7 +31,7 @@ const heldClaims = sqlFunction(
     FROM @.bunch b JOIN @.queue q ON q.qid = b.qid JOIN @.job j ON j.qid = b.qid AND j.pool = b.pool
         AND j.rank BETWEEN b.lo_rank AND b.hi_rank AND j.stamp BETWEEN b.lo AND b.hi AND j.fence = b.fence
       LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
-    WHERE coalesce(o.worker, b.worker) = p_worker ORDER BY q.qid, j.fence, j.rank, j.stamp, j.seq LIMIT p_most) r (x));
+    WHERE coalesce(o.worker, b.worker) = p_worker ORDER BY q.qid, j.fence, coalesce(j.arrival, abs(j.seq)) LIMIT p_most) r (x));
 END`,
 )
 

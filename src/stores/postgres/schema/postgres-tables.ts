@@ -8,9 +8,10 @@ import { recordsTables } from './records-tables.js'
 /**
  * `job`: what waits and what runs. A claim writes only the fence, which no index contains, and pages have room: no index is
  * written then. A place is `stamp`, the instant in µs from which the job may begin, negated in a queue that takes the
- * latest first; and `seq`, which orders equal stamps. `flags`: see `jobFlags`. `pool`: 0, 1 for a suspect, 2 in the lane of its
- * group, -1: it waits for its members or for a signal. `places`: of a member, in its joins. The columns from `head` on are
- * for ordered queues: see `ordered-tables`.
+ * latest first; and `seq`, which orders equal stamps: the number of its arrival, or another if it has come behind others since, and
+ * then `arrival` is that number. `flags`: see `jobFlags`. `pool`: 0, 1 for a suspect, 2 in the lane of its group, -1: it waits for
+ * its members or for a signal. `places`: of a member, in its joins. The columns from `head` on are for ordered queues: see
+ * `ordered-tables`.
  *
  * Dead rows must go soon, however few they are, and truncating a table would lock everybody out.
  */
@@ -22,7 +23,7 @@ CREATE TABLE @.job (
   pool smallint NOT NULL DEFAULT 0, rank int NOT NULL DEFAULT 0, attempt smallint NOT NULL DEFAULT 1,
   crashes smallint NOT NULL DEFAULT 0, flags smallint NOT NULL DEFAULT 0,
   id text COLLATE "C" NOT NULL, task text NOT NULL, grp text COLLATE "C", codec text, meta text, error text, payload text NOT NULL, places text,
-  head bigint, hand bigint[], next_stamp bigint, next_created_ms bigint
+  arrival bigint, head bigint, hand bigint[], next_stamp bigint, next_created_ms bigint
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
   autovacuum_vacuum_cost_delay = 0, vacuum_index_cleanup = on, vacuum_truncate = off);
 CREATE UNIQUE INDEX job_id ON @.job (id, qid);

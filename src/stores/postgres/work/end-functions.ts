@@ -80,7 +80,8 @@ BEGIN
         pool = CASE WHEN e.pool = 0 AND o.grp IS NOT NULL THEN 2 ELSE e.pool END,
         flags = o.flags & 116 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END,
         stamp = CASE e."to" WHEN 'back' THEN o.stamp WHEN 'line' THEN t * way ELSE (t + e.delay) * way END,
-        seq = CASE e."to" WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE nextval('@.job_seq') END
+        seq = CASE e."to" WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE coalesce(o.arrival, abs(o.seq)) END,
+        arrival = CASE e."to" WHEN 'line' THEN coalesce(o.arrival, abs(o.seq)) ELSE o.arrival END
         WHERE id = o.id AND qid = p_q RETURNING abs(stamp) INTO due;
       IF o.grp IS NOT NULL AND e.pool <> 1 THEN grps := grps || o.grp; dues := dues || due; END IF;
       IF e."to" = 'back' THEN UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp; END IF;
@@ -94,13 +95,13 @@ BEGIN
         DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_q;
       END IF;
       IF e."to" IN ('dead', 'kept') THEN
-        INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, grp, worker,
+        INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, seq, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, grp, worker,
             codec, meta, error, reason, payload, places, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
-          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 16 END, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms,
+          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 16 END, o.rank, e.attempt, e.crashes, coalesce(o.arrival, abs(o.seq)), abs(o.stamp), o.created_ms, ms,
             CASE WHEN e."forMs" IS NOT NULL THEN greatest(ms + e."forMs", (SELECT max(until_ms) FROM @.expected WHERE id = o.id AND qid = p_q)) END,
             o.remember_ms, o.id, o.task, o.grp, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
             coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
-          ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, flags = excluded.flags, places = excluded.places, grp = excluded.grp,
+          ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, flags = excluded.flags, places = excluded.places, grp = excluded.grp, seq = excluded.seq,
             attempt = excluded.attempt, crashes = excluded.crashes, finished_ms = ms, until_ms = excluded.until_ms, error = excluded.error, reason = excluded.reason, payload = excluded.payload,
             result = excluded.result, result_codec = excluded.result_codec, worker = excluded.worker, started_ms = excluded.started_ms, host = excluded.host,
             boot = excluded.boot, pidns = excluded.pidns, pid = excluded.pid, ticks = excluded.ticks, progress = excluded.progress;
@@ -202,7 +203,7 @@ BEGIN
           WHERE b.qid = p_q AND b.lease_ms <= ms
             AND NOT EXISTS (SELECT FROM @.beat o WHERE o.id = j.id AND o.qid = p_q AND o.lease_ms IS NOT NULL)) l
       JOIN @.job j ON j.id = l.id AND j.qid = p_q AND j.fence = l.fence JOIN @.bunch b ON b.fence = l.fence
-      ORDER BY l.lease_ms, j.seq LIMIT p_most) r (x)))
+      ORDER BY l.lease_ms, coalesce(j.arrival, abs(j.seq)) LIMIT p_most) r (x)))
     FROM @.queue WHERE qid = p_q);
 END`,
 )
@@ -241,7 +242,7 @@ export const expiredJobs = sqlFunction(
   RETURN (SELECT coalesce(json_agg(x), '[]') FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', 0, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
       'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0 AND EXISTS (SELECT FROM @.checkpoint c WHERE c.id = j.id AND c.qid = p_q AND coalesce(c.payload, c.log) IS NOT NULL)) AS x
-    FROM @.job j WHERE qid = p_q AND expires_ms <= @.us() / 1000 AND fence = 0 ORDER BY expires_ms, seq LIMIT p_most) r (x));
+    FROM @.job j WHERE qid = p_q AND expires_ms <= @.us() / 1000 AND fence = 0 ORDER BY expires_ms, coalesce(arrival, abs(seq)) LIMIT p_most) r (x));
 END`,
 )
 
