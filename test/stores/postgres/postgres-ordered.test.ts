@@ -38,7 +38,7 @@ async function connected(): Promise<pg.Client> {
 async function push(client: pg.Client, schema: string, jobs: readonly { id: string; payload: string }[]) {
   const columns = [jobs.map(({ id }) => id), jobs.map(() => 'sync'), jobs.map(({ payload }) => payload)]
   await client.query(
-    `SELECT ${schema}.push_1((SELECT qid FROM ${schema}.queue), 'all', $1, $2, $3, NULL, NULL, NULL, NULL, $4, NULL, $5, $6, $7)`,
+    `SELECT ${schema}.push_1((SELECT qid FROM ${schema}.queue), 'all', $1, $2, $3, NULL, NULL, NULL, NULL, $4, NULL, $5, NULL, $6, $7)`,
     [...columns, jobs.map(() => 1), jobs.map(() => randomUUID()), [randomUUID()], [jobs.length]],
   )
 }
@@ -55,6 +55,49 @@ function someJobs(producer: string, from: number, seed: number) {
 }
 
 describe('ordered ids on a Postgres store', () => {
+  it('keep the groups that a transaction of a user gives them', async () => {
+    const [store, client] = [await storeIn('grouped'), await connected()]
+    const job = { id: 'x', task: 'sync', payload: '1', priority: 0, rememberMs: 0, group: 'g' }
+    await client.query('BEGIN')
+    expect(await store.transactions.enqueue(client, { queue: 'orders', jobs: [job] })).toEqual(['added'])
+    await client.query('COMMIT')
+
+    const { claims } = await store.claim([{ queue: 'orders', limit: 5 }], claimer('w'))
+    expect(claims).toMatchObject([{ id: 'x', group: 'g' }])
+  })
+
+  it('are not lost if the claim that takes some finds an expired lease in another shard', async () => {
+    const store = await storeIn('shards')
+    await store.open([{ ...orders, name: 'wide', shards: 5 }])
+    const jobs = Array.from({ length: 20 }, (_, i) => ({
+      id: `id-${i}`,
+      task: 'sync',
+      payload: '1',
+      priority: 0,
+      rememberMs: 0,
+    }))
+    await store.enqueue([{ callId: 'all', queue: 'wide', jobs }])
+    // The lease is over as soon as it is had.
+    const lost = await store.claim([{ queue: 'wide', shard: 4, limit: 1, leaseMs: 0 }], claimer('gone'))
+    expect(lost.claims).toHaveLength(1)
+
+    const seen: string[] = []
+    for (let claimed = 0; claimed < jobs.length; ) {
+      const { claims, crashed } = await store.claim([{ queue: 'wide', limit: 100 }], {
+        ...claimer('w'),
+        alone: false,
+      })
+      const alone =
+        claims.length > 0
+          ? []
+          : (await store.claim([{ queue: 'wide', limit: 1 }], { ...claimer('w'), alone: true })).claims
+      seen.push(...[...claims, ...alone].map(({ id }) => id), ...crashed.map(() => 'crashed'))
+      expect(claims.length + alone.length).toBeGreaterThan(0)
+      claimed += claims.length + alone.length
+    }
+    expect(seen.sort()).toEqual([...jobs.map(({ id }) => id), 'crashed'].sort())
+  })
+
   it('lose nothing, run one claim at a time and keep their order while transactions with pushes stay open or roll back', async () => {
     const schema = 'ordered_many'
     const producers = [await storeIn(schema), await storeIn(schema)]

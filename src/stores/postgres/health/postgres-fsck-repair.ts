@@ -40,7 +40,8 @@ BEGIN
   END IF;
   WITH lost AS (${ofQueue(claimless)}),
   made AS (INSERT INTO @.bunch (fence, lease_ms, lo, hi, qid, n, lo_rank, hi_rank, pool, alone, worker)
-    SELECT j.fence, @.us() / 1000 + ${leaseMs}, min(j.stamp), max(j.stamp), p_q, count(*), min(j.rank), max(j.rank), max(j.pool), false, ''
+    SELECT j.fence, @.us() / 1000 + ${leaseMs}, min(j.stamp), max(j.stamp), p_q, count(*), min(j.rank), max(j.rank),
+        CASE WHEN min(j.pool) = max(j.pool) THEN min(j.pool) ELSE 3 END, false, ''
     FROM @.job j JOIN lost ON lost.id = j.id WHERE j.qid = p_q GROUP BY j.fence ON CONFLICT DO NOTHING RETURNING fence)
   SELECT array_agg(id ORDER BY id) INTO ids FROM lost;
   IF ids IS NOT NULL THEN mended := mended || json_build_array('lease', ids); END IF;

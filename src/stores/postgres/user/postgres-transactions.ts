@@ -22,10 +22,11 @@ export class PostgresTransactions implements Transactions {
   async enqueue(connection: UserConnection, call: UserEnqueueCall): Promise<Enqueued[]> {
     const { queue, jobs, wakes = true } = call
     // An insert into a lane or an id that others write to would wait for them, or fail, as long as a user's transaction is open.
-    if (jobs.some(({ group, join }) => group !== undefined || join !== undefined))
+    const isPlain = (await this.#queues.named([queue]))[0]!.kind === 'plain'
+    if (jobs.some(({ group, join }) => (isPlain && group !== undefined) || join !== undefined))
       throw new UnsupportedByStoreError(
         'postgres',
-        `enqueueIn() of a job of a group, or of one that waits for others (queue '${queue}')`,
+        `enqueueIn() of a job of a group in a plain queue, or of one that waits for others (queue '${queue}')`,
         'Leave the group out, or enqueue in the transaction a plain job whose handler enqueues this one.',
       )
     return new PostgresEnqueue(callsIn(connection, this.#schema), this.#queues).enqueueIn(call, wakes)

@@ -46,7 +46,8 @@ BEGIN
       RETURN json_build_object('upkeep', i, 'now', ms);
     END IF;
     lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END - total;
-    IF q.limited THEN
+    -- Groups of users' own transactions have no lanes before a claim comes.
+    IF q.limited OR (q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND grp IS NOT NULL)) THEN
       jobs := @.look_limits_1(q.qid, lim, p_alone, p_most, '{}', true, p_payloads[i]);
       asked := asked || jobs;
       EXIT WHEN jobs->>'grants' = 'true';
