@@ -16,7 +16,7 @@ function closedMill(options: MillOptions): Mill {
   return mill
 }
 
-/** Runs the program with `store` in TEST_STORE; resolves with what it prints. */
+/** Runs the program with `store` in TEST_STORE; resolves with what it prints, and its exit code if that is not 0. */
 async function printed(program: string, store: string): Promise<string> {
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     cwd: root,
@@ -25,8 +25,8 @@ async function printed(program: string, store: string): Promise<string> {
   })
   let text = ''
   child.stdout.on('data', (chunk) => (text += chunk))
-  await once(child, 'close')
-  return text
+  const [code] = await once(child, 'close')
+  return code === 0 ? text : `${text}exit code ${code}`
 }
 
 it('a worker is woken by what another mill enqueues, and makes the schema that the namespace names', async () => {
@@ -105,6 +105,19 @@ it.each([
     expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }])
     await pool.end()
   }
+})
+
+it('a program that has closed its mill goes on to its end', async () => {
+  const program = `
+    import { defineTask, millrace } from 'millrace'
+    const hello = defineTask({ name: 'hello', run: async () => 'hello' })
+    const mill = millrace({ store: process.env.TEST_STORE, tasks: [hello] })
+    const job = await mill.enqueue(hello, null)
+    await mill.worker().start()
+    console.log(await job.result({ timeout: '20s' }))
+    await mill.close()
+    console.log('closed')`
+  expect(await printed(program, await postgresStoreAddress())).toBe('hello\nclosed\n')
 })
 
 it('an address and a namespace that name two schemas are refused', async () => {

@@ -189,7 +189,11 @@ export class PostgresConnection {
     this.#live = undefined
     if (live === undefined) return
     live.isOver = true
-    await Promise.race([live.client.end().catch(() => {}), delay(closeMs, undefined, { ref: false })])
+    // The timer keeps the process alive, as the connection does not.
+    const isOver = new AbortController()
+    const { signal } = isOver
+    await Promise.race([live.client.end().catch(() => {}), delay(closeMs, undefined, { signal }).catch(() => {})])
+    isOver.abort()
     streamOf(live.client)?.destroy()
   }
 
