@@ -5,6 +5,7 @@ import type { Clock } from '../../core/platform/clock.js'
 import { MemoryData, MemoryStore } from '../../stores/memory/memory-store.js'
 import type { MemoryJob } from '../../stores/memory/queue/memory-job.js'
 import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
+import { trim } from '../../stores/memory/queue/memory-retention.js'
 import { dueAt } from '../../stores/rules/sequence.js'
 import type { CanonicalState } from '../state/canonical-state.js'
 import { memoryState } from '../state/memory-state.js'
@@ -13,15 +14,18 @@ import { type AuditEntry, auditKind } from './store-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-harness.js'
 
 /**
- * `isRemote`: whether it behaves like a server, which is away while it restarts. `tellsByClock`: whether a job is ready as soon as
- * it is due, without a trace of the change.
+ * `isRemote`: whether it behaves like a server, which is away while it restarts. `byClock`: whether a job is ready as soon as it is
+ * due, without a trace of the change, and whether what is too old or too much goes at once.
  */
 export async function memoryHarness(
-  options: Parameters<HarnessMaker>[0] & { readonly isRemote?: boolean; readonly tellsByClock?: boolean } = {},
+  options: Parameters<HarnessMaker>[0] & { readonly isRemote?: boolean; readonly byClock?: boolean } = {},
 ): Promise<StoreHarness> {
   const clock = new ManualClock(options.startAt ?? defaultStartAt)
   const data = new MemoryData(options.isRemote, options.mostClaimBytes)
-  const audit = new MemoryAudit(data, clock)
+  const forget = () => {
+    if (options.byClock) for (const queue of data.queues.all()) trim(queue, clock.now())
+  }
+  const audit = new MemoryAudit(data, clock, forget)
   const handles: MemoryStore[] = []
   return {
     name: 'memory',
@@ -32,7 +36,8 @@ export async function memoryHarness(
     },
     async advance(ms) {
       clock.advance(ms)
-      if (options.tellsByClock) promoteDue(data, clock.now())
+      if (options.byClock) promoteDue(data, clock.now())
+      forget()
     },
     async step(ms) {
       clock.step(ms)
@@ -58,7 +63,7 @@ export async function memoryHarness(
  */
 export async function modelOf(subject: StoreHarness, options: Parameters<HarnessMaker>[0] = {}): Promise<StoreHarness> {
   const { traits } = await subject.open()
-  return memoryHarness({ ...options, isRemote: traits.remote, tellsByClock: subject.tellsByClock !== undefined })
+  return memoryHarness({ ...options, isRemote: traits.remote, byClock: subject.byClock !== undefined })
 }
 
 function promoteDue(data: MemoryData, now: number): void {
@@ -86,12 +91,15 @@ class MemoryAudit {
   readonly entries: AuditEntry[] = []
   readonly #data: MemoryData
   readonly #clock: Clock
+  readonly #forget: () => void
   /** By queue, then by id. */
   #seen = new Map<string, Map<string, SeenJob>>()
 
-  constructor(data: MemoryData, clock: Clock) {
+  /** `forget`: what a call removes after it has done its work. */
+  constructor(data: MemoryData, clock: Clock, forget: () => void) {
     this.#data = data
     this.#clock = clock
+    this.#forget = forget
   }
 
   /** The same object, with a look at the jobs after each call of one of its methods or of its facets' methods. */
@@ -107,6 +115,7 @@ class MemoryAudit {
         if (typeof value !== 'function') return value
         return (...args: unknown[]) => {
           const answer: unknown = Reflect.apply(value, target, args)
+          this.#forget()
           this.#look()
           return answer
         }

@@ -10,6 +10,7 @@ import { postgresFunctions } from '../../stores/postgres/postgres-functions.js'
 import { PostgresStore } from '../../stores/postgres/postgres-store.js'
 import { schemaText } from '../../stores/postgres/schema/postgres-schema.js'
 import { inSchema, quoted } from '../../stores/postgres/schema/sql-function.js'
+import { stepLimit, trimLimit } from '../../stores/rules/bounds.js'
 import { postgresState } from '../state/postgres-state.js'
 import { type AuditEntry, auditKind } from './store-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness, UnseenError } from './store-harness.js'
@@ -82,8 +83,13 @@ export function postgresHarness(url: string): HarnessMaker {
 
     return {
       name: 'postgres',
-      tellsByClock:
-        'a claim writes nothing but its number into a job, and an enqueue waits for nobody to learn its place',
+      byClock: {
+        reason: 'a claim writes nothing but its number into a job, and an enqueue waits for nobody to learn its place',
+        async forget() {
+          await ask(`SELECT @.trim_1(qid, ${trimLimit}) FROM @.queue`)
+          await ask(`SELECT @.deliver_1(0, ${stepLimit})`)
+        },
+      },
       async open() {
         const store = new PostgresStore({
           address: { ...address, schema },

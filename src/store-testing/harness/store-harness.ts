@@ -15,14 +15,21 @@ export class UnseenError extends Error {
   override readonly name = 'UnseenError'
 }
 
+/**
+ * A store that tells by the clock alone what time changes, and keeps of places only what the order of jobs needs. The comparison
+ * sees both stores so.
+ */
+export interface ByClock {
+  readonly reason: string
+  /** Removes what is past its time, as the store does when it comes to it. */
+  forget(): Promise<void>
+}
+
 export interface StoreHarness {
   /** The name of the store in titles and messages: `memory`, `sqlite`. */
   readonly name: string
-  /**
-   * Why the store tells a job that falls due by the clock alone, and keeps of places only what the order of jobs needs. The
-   * comparison then sees both stores so. Absent: every number counts, and a job that falls due is scheduled until a claim finds it.
-   */
-  readonly tellsByClock?: string
+  /** Absent: the comparison sees every number, and a change that time makes when a call of the store finds it. */
+  readonly byClock?: ByClock
   /**
    * Opens another handle on the same data, at first empty, as another process would. `close()` closes handles that the
    * caller has not closed. A call on one handle that has resolved is visible to every other handle.

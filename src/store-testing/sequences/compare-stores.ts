@@ -88,8 +88,8 @@ export async function compareStores(
   { seed, steps, kind = 'plain', compare = 'state' }: Comparison,
 ): Promise<void> {
   const { traits } = await subject.open()
-  const commands = possibleCommands(sequences[kind].commands(seed, steps), traits)
-  const byClock = subject.tellsByClock !== undefined
+  const commands = possibleCommands(sequences[kind].commands(seed, steps), traits, subject.byClock !== undefined)
+  const byClock = subject.byClock !== undefined
   const look = async (store: StoreHarness) => (byClock ? stateByClock(await store.dump()) : store.dump())
   const tells = { fences: compare === 'state' && !byClock, scores: !byClock }
   const modelRun = new CommandRun(model, tells)
@@ -105,6 +105,7 @@ export async function compareStores(
       )
     }
     refuse('its answer', differences(await modelRun.answer(command), await subjectRun.answer(command)))
+    if (command.verb === 'advance') await subject.byClock?.forget()
     if (compare === 'state') refuse('its state', differences(...comparable(await look(model), await look(subject))))
     const listing = listingAt(step, sequences[kind].queues)
     refuse('a listing', differences(await modelRun.answer(listing), await subjectRun.answer(listing)))

@@ -1,11 +1,33 @@
 /** The commands of a sequence as a store can carry them out: what it would refuse by its traits is left out of them. */
 
 import type { StoreTraits } from '../../stores/contract/store.js'
-import type { Command } from './command.js'
+import type { Command, PlannedCall, PlannedJob } from './command.js'
 
-export function possibleCommands(commands: Command[], { groups, limited }: StoreTraits): Command[] {
+/**
+ * `byClock`: only the last job of an enqueue may take the place of another, as it comes behind all those that need not look at
+ * what has their ids.
+ */
+export function possibleCommands(
+  commands: readonly Command[],
+  { groups, limited }: StoreTraits,
+  byClock: boolean,
+): Command[] {
   const left = [...(groups ? [] : ['group']), ...(limited ? [] : ['maxRunning'])]
-  return left.length === 0 ? commands : (without(commands, left) as Command[])
+  return commands.map((command) => {
+    const possible = left.length === 0 ? command : (without(command, left) as Command)
+    return byClock && possible.verb === 'enqueue' ? { ...possible, calls: lastReplacing(possible.calls) } : possible
+  })
+}
+
+function lastReplacing(calls: readonly PlannedCall[]): PlannedCall[] {
+  return calls.map((call, n) => ({
+    ...call,
+    jobs: call.jobs.map((job, i) =>
+      n === calls.length - 1 && i === call.jobs.length - 1
+        ? job
+        : (without(job, ['ifWaiting', 'atMostMs']) as PlannedJob),
+    ),
+  }))
 }
 
 function without(value: unknown, fields: readonly string[]): unknown {

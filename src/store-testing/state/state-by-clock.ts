@@ -1,4 +1,4 @@
-/** The canonical state as it is compared with a store that tells by the clock: see `StoreHarness.tellsByClock`. */
+/** The canonical state as it is compared with a store that tells by the clock: see `ByClock`. */
 
 import { dueAt, stampOf } from '../../stores/rules/sequence.js'
 import type { CanonicalEntry, CanonicalJob, CanonicalState } from './canonical-state.js'
