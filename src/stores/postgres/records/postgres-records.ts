@@ -110,8 +110,8 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
   }
 
   async function switchTo(name: string, paused: boolean | null, draining: boolean | null): Promise<void> {
-    const [found] = await queues.sharded([name])
-    const qids = [...found!.shards, ...found!.leaving].map(({ qid }) => qid)
+    const { shards, leaving } = await queues.current(name)
+    const qids = [...shards, ...leaving].map(({ qid }) => qid)
     await connection.call(db.switchQueue, [qids, paused, draining])
   }
 
