@@ -85,7 +85,7 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
   }
 
   async function endAll(queue: NumberedQueue, ends: readonly JobEnd[]): Promise<number> {
-    const { done } = await recovery.end(queue, ends, true)
+    const { done } = await recovery.end(queue, ends)
     return done.filter((is) => is).length
   }
 
@@ -198,7 +198,10 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
 
     async setLimits(name, change) {
       const limits = await queues.setLimits(name, change)
-      for (const queue of (await queues.sharded([name]))[0]!.shards) ring(queue)
+      for (const queue of (await queues.sharded([name]))[0]!.shards) {
+        await recovery.ended(queue, true, null)
+        ring(queue)
+      }
       return limits
     },
 

@@ -172,10 +172,9 @@ export class PostgresRecovery {
   }
 
   /** Carries ends out, and trims what they leave. A limited queue is rung if a claimer would receive a job. */
-  async end(queue: NumberedQueue, ends: readonly JobEnd[], trims = false): Promise<EndsAnswer> {
+  async end(queue: NumberedQueue, ends: readonly JobEnd[]): Promise<EndsAnswer> {
     if (ends.length === 0) return { done: [], woke: false }
-    const isTrimmed = (done: readonly boolean[]) =>
-      trims && ends.some(({ to }, i) => done[i] && leavesSomething.includes(to))
+    const isTrimmed = (done: readonly boolean[]) => ends.some(({ to }, i) => done[i] && leavesSomething.includes(to))
     const values = [queue.qid, JSON.stringify(ends)]
     if (queue.kind === 'ordered') {
       const answer = await this.#connection.call(endIds, values)

@@ -117,7 +117,7 @@ export class PostgresSettle {
         decided.set(i, settles(row as EndingRow, items[i]!))
       }
       const ends = [...decided.values()]
-      const { done, woke, wakeAt } = await this.#recovery.end(queue, ends, true)
+      const { done, woke, wakeAt } = await this.#recovery.end(queue, ends)
       const settled = ends.filter((_, n) => done[n])
       for (const [n, i] of [...decided.keys()].entries()) if (done[n]) answers[i] = 'ok'
       await this.#ringAt(queue, wakeAt === undefined ? dueAfter(settled, woke, now) : wakeAt, now)
