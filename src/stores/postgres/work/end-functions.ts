@@ -97,7 +97,7 @@ BEGIN
       IF e."to" IN ('dead', 'kept') THEN
         INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, seq, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, grp, worker,
             codec, meta, error, reason, payload, places, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
-          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 16 END, o.rank, e.attempt, e.crashes, coalesce(o.arrival, abs(o.seq)), abs(o.stamp), o.created_ms, ms,
+          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 48 END, o.rank, e.attempt, e.crashes, coalesce(o.arrival, abs(o.seq)), abs(o.stamp), o.created_ms, ms,
             CASE WHEN e."forMs" IS NOT NULL THEN greatest(ms + e."forMs", (SELECT max(until_ms) FROM @.expected WHERE id = o.id AND qid = p_q)) END,
             o.remember_ms, o.id, o.task, o.grp, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
             coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
