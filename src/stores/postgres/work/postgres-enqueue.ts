@@ -177,10 +177,11 @@ export class PostgresEnqueue {
     const found = await this.#connection.call(recallCall, [queue.qid, call.callId, callMemoryMs, callMemoryCount])
     if (found === null) return undefined
     const [ids, counts, answers] = found as [string[], number[] | null, string | null]
-    if (answers === null) return call.jobs.map(() => 'added')
     const at = ids.indexOf(call.callId)
     const start = (counts ?? []).slice(0, at).reduce((sum, count) => sum + count, 0)
-    return call.jobs.map((_, i) => letters[answers[start + i] as keyof typeof letters])
+    const count = counts?.[at] ?? answers?.length ?? call.jobs.length
+    if (answers === null) return new Array(count).fill('added')
+    return [...answers.slice(start, start + count)].map((letter) => letters[letter as keyof typeof letters])
   }
 
   /** Calls of one queue that were not sent before. */
@@ -228,7 +229,7 @@ export class PostgresEnqueue {
     known: readonly (Enqueued | undefined)[],
   ): Promise<Enqueued[]> {
     const answers: Enqueued[] = []
-    for (const [i, job] of jobs.entries()) answers.push(known[i] ?? (await this.#decide(queue, job)))
+    for (const [i, one] of known.entries()) answers.push(one ?? (await this.#decide(queue, jobs[i]!)))
     return answers
   }
 
@@ -298,8 +299,10 @@ function shardsFor(part: AnsweredPart, shards: readonly NumberedQueue[]): [Numbe
   })
 }
 
+/** A call that is sent again has the answers that it had, be its jobs others. */
 function answer({ places, answers }: AnsweredPart, answered: readonly Enqueued[]): void {
-  for (const [n, place] of places.entries()) answers[place] = answered[n]!
+  if (places.length === answers.length) answers.splice(0, answers.length, ...answered)
+  else for (const [n, place] of places.entries()) answers[place] = answered[n]!
 }
 
 export type TakenAnswer = [now: number, deadAge: number | null, rows: TakenColumns[]]
