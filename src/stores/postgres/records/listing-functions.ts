@@ -106,7 +106,7 @@ BEGIN
       FROM shard u, ${pools} pool, LATERAL @.line_1(u.q, pool, false, has_tie, CASE WHEN path = 2 THEN a[2:] END, a_tie, p_most) l
       WHERE by_time AND path <= 2 AND 0 = ANY (p_states)
     UNION ALL
-    SELECT j.qid, j.id, ${arrival}, true, CASE WHEN by_id THEN '{0}' ELSE ARRAY[3, abs(j.stamp)] END FROM @.job j
+    SELECT j.qid, j.id, abs(j.seq), true, CASE WHEN by_id THEN '{0}' ELSE ARRAY[3, abs(j.stamp)] END FROM @.job j
       WHERE (by_time OR (by_id AND NOT walks)) AND path <= 3 AND 5 = ANY (p_states) AND j.qid = ANY (p_qids) AND j.pool = -1
     UNION ALL
     SELECT u.q, e.id, -e.seq, false, ARRAY[k + 1, -e.finished_ms] FROM shard u, unnest('{3,4}'::int[]) k, LATERAL (SELECT * FROM @.ended e
@@ -164,7 +164,7 @@ BEGIN
     SELECT l.id, o::int, row_number() OVER () FROM ${pools} WITH ORDINALITY pool (pool, o), LATERAL @.line_1(p_q, pool, true, false, NULL, '', p_most) l
       WHERE by_line AND 1 = ANY (p_states)
     UNION ALL
-    SELECT l.id, o::int, row_number() OVER () FROM ${pools} WITH ORDINALITY pool (pool, o), LATERAL @.line_1(p_q, pool, false, false, NULL, '', p_most) l
+    SELECT l.id, 0, 0 FROM ${pools} pool, LATERAL @.line_1(p_q, pool, false, false, NULL, '', p_most) l
       WHERE by_line AND 0 = ANY (p_states)
     UNION ALL
     SELECT j.id, 0, 0 FROM ${running} WHERE by_line AND 2 = ANY (p_states) AND b.qid = p_q
@@ -172,7 +172,8 @@ BEGIN
     (SELECT j.id, 0, 0 FROM @.job j WHERE NOT by_ids AND p_failed AND j.qid = p_q AND j.attempt > 1 AND ${stateOf} = ANY (p_states)
       ORDER BY j.qid, j.attempt, j.seq LIMIT p_most)),
   r AS (
-    SELECT j.id, j.task, j.fence, j.attempt, j.crashes, j.pool, j.flags, j.error, j.remember_ms, l.pool_at, l.nth, j.stamp AS s, j.seq AS n, j.head, j.hand,
+    SELECT j.id, j.task, j.fence, j.attempt, j.crashes, j.pool, j.flags, j.error, j.remember_ms, l.pool_at, l.nth, abs(j.stamp) AS s,
+      CASE WHEN j.fence > 0 THEN ${arrival} ELSE abs(j.seq) END AS n, j.head, j.hand,
       j.next_stamp, ${stateOf} AS state
     FROM live l JOIN @.job j ON j.id = l.id AND j.qid = p_q
     UNION ALL
