@@ -117,17 +117,15 @@ export class PostgresRecovery {
   async #crash(queue: NumberedQueue, leaseMs: number, told: RecoveryReport): Promise<void> {
     const found = (await this.#connection.call(crashedJobs, [queue.qid, upkeepLimit])) as CrashedAnswer
     const { now, run, ownRun, rows } = found
-    if (rows.length === 0) {
-      await this.#connection.call(retireBunches, [queue.qid])
-      return
-    }
     let { spares } = found
-    if (run !== ownRun) {
+    if (rows.length > 0 && run !== ownRun) {
       // Lease holders could not renew while the server was away: they have one lease from its start on.
       spares = run + leaseMs
       await this.#connection.call(spareLeases, [queue.qid, run, Math.round(spares)])
     }
     if (spares <= now) await this.crash(queue, rows, told)
+    // Jobs of the same claims may go on with leases of their own.
+    await this.#connection.call(retireBunches, [queue.qid])
   }
 
   /** Ends running jobs as crashes. `error`: how their worker died; absent: their last errors stay. */
