@@ -56,7 +56,7 @@ const wholeStores = [...harnesses].filter(([name]) => !name.startsWith('sqs'))
 
 /** Kinds of sequences in which a store still differs from the memory store. */
 const differsIn: ReadonlyMap<string, readonly SequenceKind[]> = new Map([
-  ['postgres', ['ordered', 'scheduled']],
+  ['postgres', ['ordered']],
 ])
 const skipsDifferent = (name: string, kind: SequenceKind, context: TestContext) => {
   if (differsIn.get(name)?.includes(kind)) context.skip(`${kind} sequences are known to differ`)

@@ -10,6 +10,7 @@ import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
 import type { Steps } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { memberId } from '../../stores/rules/join-rules.js'
+import { shardOf } from '../../stores/rules/payloads.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
 import type { StoreHarness } from '../harness/store-harness.js'
 import { canonicalPayload } from '../state/canonical-state.js'
@@ -52,7 +53,9 @@ export class CommandRun {
   async answer(command: Command): Promise<unknown> {
     try {
       const store = await this.#handle(command.handle)
-      const answer = plain(await this.#run(command, store), this.#tells)
+      const told = await this.#run(command, store)
+      const isByShard = !this.#tells.scores && (command.verb === 'list' || command.verb === 'list dead')
+      const answer = plain(isByShard ? await byShard(store, command.queue, told as ListedPage[]) : told, this.#tells)
       return store.joins === undefined ? answer : await withPresentJoins(store.joins, answer)
     } catch (error) {
       if (!isMillraceError(error)) throw error
@@ -196,6 +199,16 @@ export class CommandRun {
   #made(ref: ClaimRef | undefined): MadeClaim | undefined {
     return ref && this.#claims[this.#claims.length - 1 - (ref.back % Math.max(1, this.#claims.length))]
   }
+}
+
+type ListedPage = Pick<Page, 'jobs'>
+
+/** The jobs of an ordered queue, shard by shard: between the jobs of two shards that come in one ms nothing decides. */
+async function byShard(store: Store, name: string, pages: readonly ListedPage[]): Promise<unknown> {
+  const { kind, shards = 1 } = (await store.records!.queues()).find((queue) => queue.name === name)!
+  if (kind === 'plain') return pages
+  const of = ({ id }: { readonly id: string }) => shardOf(id, shards)
+  return pages.map((page) => ({ ...page, jobs: [...page.jobs].sort((a, b) => of(a) - of(b)) }))
 }
 
 async function called(store: Store, calls: readonly PlannedCall[]): Promise<EnqueueCall[]> {

@@ -5,7 +5,7 @@ import type { Command, PlannedCall, PlannedJob } from './command.js'
 
 /**
  * `byClock`: only the last job of an enqueue may take the place of another, as it comes behind all those that need not look at
- * what has their ids.
+ * what has their ids. Listings are whole, so that those of a queue of several shards can be compared shard by shard.
  */
 export function possibleCommands(
   commands: readonly Command[],
@@ -15,9 +15,14 @@ export function possibleCommands(
   const left = [...(groups ? [] : ['group']), ...(limited ? [] : ['maxRunning'])]
   return commands.map((command) => {
     const possible = left.length === 0 ? command : (without(command, left) as Command)
+    if (byClock && (possible.verb === 'list' || possible.verb === 'list dead'))
+      return { ...possible, query: { ...possible.query, limit: wholeList } } as Command
     return byClock && possible.verb === 'enqueue' ? { ...possible, calls: lastReplacing(possible.calls) } : possible
   })
 }
+
+/** More than any queue of a sequence has. */
+const wholeList = 200
 
 function lastReplacing(calls: readonly PlannedCall[]): PlannedCall[] {
   return calls.map((call, n) => ({
