@@ -71,7 +71,7 @@ async function canonicalQueue(
   const isOrdered = queue['kind'] === 'ordered'
   const sets = isOrdered
     ? await ask(
-        `SELECT * FROM (${payloadSets('(SELECT p.*, j.hand, coalesce(p.seq = ANY (j.hand), false) AS taken FROM @.payload p LEFT JOIN @.job j USING (head)) p', 'false', 'p.head, p.taken')}) s WHERE stays ORDER BY score, seq`,
+        `SELECT * FROM (${payloadSets('(SELECT p.*, j.hand, coalesce(p.seq = ANY (j.hand), false) AS taken FROM @.payload p LEFT JOIN @.job j USING (head)) p', 'false', 'p.head, p.taken')}) s ORDER BY score, seq`,
       )
     : []
   const share = (bound: unknown) => (bound === null ? null : Math.ceil(Number(bound) / Number(queue['shards'])))
@@ -158,16 +158,22 @@ function orderedJob(row: PgRow, sets: readonly PgRow[], now: number): CanonicalJ
   const job = liveJob(row, now)
   if (job.claim === null) return { ...job, payloads: setOf(sets, row) }
   const waiting = sets.filter(({ head, taken }) => head === row['head'] && taken === false)
+  // Also one that another has replaced: it is due when that was.
   const [first] = [...waiting].sort((a, b) => Number(a['seq']) - Number(b['seq']))
   const stamp = Number(row['next_stamp'] ?? first?.['due'])
   const createdAt = Number(row['next_created_ms'] ?? first?.['created_ms'])
   const isReady = stamp <= now * 1_000
-  const successor = { stamp, createdAt, isReady, payloads: waiting.map(entryOf) }
+  const successor = { stamp, createdAt, isReady, payloads: waiting.filter(stays).map(entryOf) }
   return { ...job, payloads: setOf(sets, row, true), successor: first === undefined ? null : successor }
 }
 
 function setOf(sets: readonly PgRow[], { head }: PgRow, isTaken = false): CanonicalEntry[] {
-  return sets.filter((row) => row['head'] === head && row['taken'] === isTaken).map(entryOf)
+  return sets.filter((row) => row['head'] === head && row['taken'] === isTaken && stays(row)).map(entryOf)
+}
+
+/** Whether no other payload replaces it. */
+function stays(row: PgRow): boolean {
+  return row['stays'] === true
 }
 
 function entryOf(row: PgRow): CanonicalEntry {
