@@ -21,7 +21,7 @@ export class UnseenError extends Error {
  */
 export interface ByClock {
   readonly reason: string
-  /** Removes what is past its time, as the store does when it comes to it. */
+  /** Removes what is past its time, or beyond its number, as the store does when it comes to it. */
   forget(): Promise<void>
 }
 

@@ -198,10 +198,7 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
 
     async setLimits(name, change) {
       const limits = await queues.setLimits(name, change)
-      for (const queue of (await queues.sharded([name]))[0]!.shards) {
-        await recovery.ended(queue, true, null)
-        ring(queue)
-      }
+      for (const queue of (await queues.sharded([name]))[0]!.shards) ring(queue)
       return limits
     },
 
