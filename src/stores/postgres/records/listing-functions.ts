@@ -65,6 +65,9 @@ const stateOf = 'CASE WHEN j.pool = -1 THEN 5 WHEN j.fence > 0 THEN 2 WHEN abs(j
 /** The number of its arrival. */
 const arrival = 'coalesce(j.arrival, abs(j.seq))'
 
+/** Of a row `j` of `job`: it is ready. */
+const isReady = 'j.fence = 0 AND j.pool >= 0 AND abs(j.stamp) <= t'
+
 /** Of a row of `ended` with its state: it is not past its time. */
 const isShown =
   'CASE e.state WHEN 3 THEN coalesce(e.until_ms > t / 1000, true) ELSE coalesce(e.finished_ms + q.dead_age_ms > t / 1000, true) END'
@@ -157,36 +160,37 @@ export const selectJobs = sqlFunction(
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   WITH live AS (
-    SELECT j.id, 0 AS pool_at, 0::bigint AS nth FROM @.job j WHERE by_ids AND j.id = ANY (p_ids) AND j.qid + 0 = p_q
+    SELECT j.id FROM @.job j WHERE by_ids AND j.id = ANY (p_ids) AND j.qid + 0 = p_q
     UNION ALL
-    SELECT j.id, 0, 0 FROM @.job j WHERE by_line AND 5 = ANY (p_states) AND j.qid = p_q AND j.pool = -1
+    SELECT j.id FROM @.job j WHERE by_line AND 5 = ANY (p_states) AND j.qid = p_q AND j.pool = -1
     UNION ALL
-    SELECT l.id, o::int, row_number() OVER () FROM ${pools} WITH ORDINALITY pool (pool, o), LATERAL @.line_1(p_q, pool, true, false, NULL, '', p_most) l
+    SELECT l.id FROM ${pools} pool, LATERAL @.line_1(p_q, pool, true, false, NULL, '', p_most) l
       WHERE by_line AND 1 = ANY (p_states)
     UNION ALL
-    SELECT l.id, 0, 0 FROM ${pools} pool, LATERAL @.line_1(p_q, pool, false, false, NULL, '', p_most) l
+    SELECT l.id FROM ${pools} pool, LATERAL @.line_1(p_q, pool, false, false, NULL, '', p_most) l
       WHERE by_line AND 0 = ANY (p_states)
     UNION ALL
-    SELECT j.id, 0, 0 FROM ${running} WHERE by_line AND 2 = ANY (p_states) AND b.qid = p_q
+    SELECT j.id FROM ${running} WHERE by_line AND 2 = ANY (p_states) AND b.qid = p_q
     UNION ALL
-    (SELECT j.id, 0, 0 FROM @.job j WHERE NOT by_ids AND p_failed AND j.qid = p_q AND j.attempt > 1 AND ${stateOf} = ANY (p_states)
+    (SELECT j.id FROM @.job j WHERE NOT by_ids AND p_failed AND j.qid = p_q AND j.attempt > 1 AND ${stateOf} = ANY (p_states)
       ORDER BY j.qid, j.attempt, j.seq LIMIT p_most)),
   r AS (
-    SELECT j.id, j.task, j.fence, j.attempt, j.crashes, j.pool, j.flags, j.error, j.remember_ms, l.pool_at, l.nth, abs(j.stamp) AS s,
-      CASE WHEN j.fence > 0 THEN ${arrival} ELSE abs(j.seq) END AS n, j.head, j.hand,
+    SELECT j.id, j.task, j.fence, j.attempt, j.crashes, j.pool, j.flags, j.error, j.remember_ms, CASE WHEN ${isReady} THEN ARRAY[(j.pool = 1)::int, j.rank] ELSE '{}' END AS a,
+      CASE WHEN ${isReady} THEN j.stamp ELSE abs(j.stamp) END AS s,
+      CASE WHEN ${isReady} THEN j.seq WHEN j.fence > 0 THEN ${arrival} ELSE abs(j.seq) END AS n, j.head, j.hand,
       j.next_stamp, ${stateOf} AS state
     FROM live l JOIN @.job j ON j.id = l.id AND j.qid = p_q
     UNION ALL
-    SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, 0, 0, -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
+    SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
     FROM @.ended e WHERE by_ids AND e.id = ANY (p_ids) AND e.qid + 0 = p_q AND e.state IN (3, 4) AND ${isShown}
     UNION ALL
-    SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, 0, 0, -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
+    SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
     FROM unnest('{3,4}'::int[]) k, LATERAL (SELECT * FROM @.ended e WHERE e.qid = p_q AND e.state = k AND ${isShown}
         AND NOT (p_again AND e.flags & 32 > 0 AND @.is_cut_1(p_q, e.id)) AND (NOT p_failed OR e.attempt > 1)
       ORDER BY e.finished_ms DESC, e.seq DESC LIMIT p_most) e
     WHERE NOT by_ids AND k = ANY (p_states))
-  SELECT json_agg(x ORDER BY k, pool_at, nth, s, n) INTO found FROM (
-    SELECT array_position(p_states, state) AS k, pool_at, nth, s, n, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,
+  SELECT json_agg(x ORDER BY k, a, s, n, id) INTO found FROM (
+    SELECT array_position(p_states, state) AS k, a, s, n, id, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,
       'crashes', crashes, 'pool', pool, 'flags', flags, 'error', error, 'remember', remember_ms,
       'noted', EXISTS (SELECT FROM @.checkpoint c WHERE c.id = r.id AND c.qid = p_q AND coalesce(c.payload, c.log) IS NOT NULL),
       'payloads', (SELECT count(*) FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (coalesce(hand, '{}')))) AS x
@@ -194,7 +198,7 @@ BEGIN
       AND (state <> 2 OR CASE WHEN p_next THEN coalesce(next_stamp, (SELECT due FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (hand)
         ORDER BY seq LIMIT 1)) > t ELSE flags & 8 = 0 END)
       AND NOT (p_again AND flags & 32 > 0 AND @.is_cut_1(p_q, id))
-    ORDER BY k, pool_at, nth, s, n LIMIT p_most) y;
+    ORDER BY k, a, s, n, id LIMIT p_most) y;
   RETURN coalesce(found, '[]');
 END`,
 )
