@@ -75,7 +75,7 @@ async function canonicalThrottle(ask: AskPostgres, row: ThrottleRow, now: number
     eachGroup: throttle.eachGroup?.map(ruleText) ?? null,
     own: throttle.own ?? null,
     rates: rates.map(({ grp, rules }) => [String(grp), String(rules)] as const).sort(([a], [b]) => compareBytes(a, b)),
-    queues: sharing.map(({ name }) => String(name)).sort(compareBytes),
+    queues: [...new Set(sharing.map(({ name }) => String(name)))].sort(compareBytes),
     recoveries,
     quietInMs: quiet_until !== null && quiet_until > now ? quiet_until - now : null,
     counters: counters

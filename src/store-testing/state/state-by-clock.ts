@@ -4,11 +4,16 @@ import { dueAt, stampOf } from '../../stores/rules/sequence.js'
 import type { CanonicalEntry, CanonicalJob, CanonicalState } from './canonical-state.js'
 
 /**
+ * A lane gets and loses its turn, and is shut, when a claim looks at it: claims show whose turn it is, and what a limit denies.
  * Of fences only their growth is compared, which the audit shows, and of places the ms: what came in the same ms has its order,
  * which claims and listings show. What waits behind a running job is ready as soon as it is due.
  */
 export function stateByClock(state: CanonicalState): CanonicalState {
-  const queues = state.queues.map((queue) => ({ ...queue, jobs: queue.jobs.map((job) => jobByClock(job, state.now)) }))
+  const queues = state.queues.map((queue) => ({
+    ...queue,
+    lanes: { ...queue.lanes, turns: [], shut: [] },
+    jobs: queue.jobs.map((job) => jobByClock(job, state.now)),
+  }))
   return { ...state, queues }
 }
 
