@@ -55,7 +55,7 @@ async function compare(makeSubject: HarnessMaker, comparison: Comparison): Promi
 const wholeStores = [...harnesses].filter(([name]) => !name.startsWith('sqs'))
 
 /** Kinds of sequences in which a store still differs from the memory store. */
-const differsIn: ReadonlyMap<string, readonly SequenceKind[]> = new Map([['postgres', ['ordered', 'limited']]])
+const differsIn: ReadonlyMap<string, readonly SequenceKind[]> = new Map([['postgres', ['limited']]])
 const skipsDifferent = (name: string, kind: SequenceKind, context: TestContext) => {
   if (differsIn.get(name)?.includes(kind)) context.skip(`${kind} sequences are known to differ`)
 }

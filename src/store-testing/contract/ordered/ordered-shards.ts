@@ -308,6 +308,21 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual([(await scene.live('a', 'other')).stamp, (await scene.live('a', 'other')).attempt], [stamp, 1])
   },
 
+  async 'a payload moved from a queue that keeps only the latest leaves those of another queue alone'(scene) {
+    await scene.openQueue({ name: 'whole' })
+    await scene.openQueue({ merge: 'latest' })
+    await scene.enqueue(
+      [
+        { id: 'a', payload: 'v1', score: 1 },
+        { id: 'a', payload: 'v2', score: 2 },
+      ],
+      { queue: 'whole' },
+    )
+    await scene.enqueue([{ id: 'a', payload: 'v0', score: 0 }])
+    await scene.records.move(scene.queue, 'whole')
+    assert.deepEqual(await scene.told('whole'), ['a ready: v0 v1 v2'])
+  },
+
   async 'a move leaves running jobs, and the payloads waiting next to them'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.push('a', 'v0')

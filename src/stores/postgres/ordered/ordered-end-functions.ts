@@ -24,7 +24,8 @@ BEGIN
     FROM @.job j LEFT JOIN w ON w.head = j.head WHERE j.ctid = ANY (p_got)),
   u AS (UPDATE @.job j SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, attempt = 1, crashes = 0, error = NULL,
       pool = CASE WHEN j.grp IS NULL THEN 0 ELSE 2 END,
-      updated_ms = t / 1000, created_ms = h.created_ms, stamp = h.due * way, seq = nextval('@.job_seq') * way, flags = CASE WHEN h.due > t THEN 1 ELSE 0 END
+      updated_ms = t / 1000, created_ms = h.created_ms, stamp = h.due * way,
+      seq = CASE WHEN h.due > t THEN 0 ELSE nextval('@.job_seq') * way END, flags = CASE WHEN h.due > t THEN 1 ELSE 0 END
     FROM h WHERE j.id = h.id AND j.qid + 0 = q.qid RETURNING h.due, j.grp)
   SELECT count(*), min(u.due), array_agg(u.grp) FILTER (WHERE u.grp IS NOT NULL), array_agg(u.due) FILTER (WHERE u.grp IS NOT NULL)
     INTO k, due, grps, dues FROM u;

@@ -146,13 +146,17 @@ BEGIN
 END`,
 )
 
-/** Payloads of one head join those of another, as if they had arrived only now, in their order. See `merge_1`. Returns null. */
+/**
+ * Payloads of one head join those of another, as if they had arrived only now, in their order. Before that they are merged as their
+ * own rule says, which holds no longer where they come. See `merge_1`. Returns null.
+ */
 const joinPayloads = sqlFunction(
   'join_payloads_1',
   'p_head bigint, p_into bigint, p_hand bigint[], p_latest boolean',
   'json',
   `BEGIN
-  UPDATE @.payload p SET head = p_into, seq = x.n FROM (SELECT seq, nextval('@.payload_seq') AS n
+  PERFORM @.merge_1(p_head, NULL, false);
+  UPDATE @.payload p SET head = p_into, seq = x.n, latest = p_latest FROM (SELECT seq, nextval('@.payload_seq') AS n
     FROM (SELECT seq FROM @.payload WHERE head = p_head ORDER BY score, seq) y) x WHERE p.head = p_head AND p.seq = x.seq;
   PERFORM @.merge_1(p_into, p_hand, p_latest);
   RETURN NULL;
