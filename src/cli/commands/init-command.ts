@@ -79,7 +79,7 @@ function requestFor(target: string, store: string): ScaffoldRequest {
   }
 }
 
-/** What a store needs besides Millrace, by how its address begins. */
+/** The packages that a store needs besides Millrace, by the beginning of its address. */
 const storePackages = { redis: 'ioredis', postgres: 'pg', 'sqs:': '@aws-sdk/client-sqs' }
 
 async function packageIn(target: string, request: ScaffoldRequest): Promise<{ file: string; done: Done }> {

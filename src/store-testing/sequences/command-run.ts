@@ -28,7 +28,7 @@ const mostPages = 4
 /** After this many steps that change nothing and report more, nothing will change before a running job has ended. */
 const mostIdleSteps = 10
 
-/** What answers contain: the numbers of fences; default scores to the µs, not only to the ms. */
+/** Says which numbers answers contain: those of fences; default scores to the µs, not only to the ms. */
 interface RunTells {
   readonly fences: boolean
   readonly scores: boolean

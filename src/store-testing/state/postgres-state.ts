@@ -215,7 +215,7 @@ function reported(row: PgRow) {
   }
 }
 
-/** What remains of a job that was cancelled after it had begun. */
+/** The remains of a job that was cancelled after it had begun. */
 function remainsOf(row: PgRow): CanonicalMemory['remains'] {
   const { payload, codec, meta, group, checkpoint, log, fields, error } = facts(row)
   return { ...reported(row), payload, codec, meta, group, checkpoint, log, fields, error }

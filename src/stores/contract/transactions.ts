@@ -6,7 +6,7 @@ import type { ClaimKey } from './settle.js'
 /** A connection that the user has opened, or a transaction on it. The store knows which objects it accepts. */
 export type UserConnection = object
 
-/** What is enqueued in a transaction. `wakes`: false if the call may ring nobody, also not after the commit. */
+/** The jobs of one enqueue in a transaction. `wakes`: false if the call may ring nobody, also not after the commit. */
 export interface UserEnqueueCall extends Omit<EnqueueCall, 'callId'> {
   readonly wakes?: boolean
 }

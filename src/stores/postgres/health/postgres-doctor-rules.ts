@@ -3,7 +3,7 @@
 import { formatDuration } from '../../../core/values/duration.js'
 import type { FsckFinding } from '../../contract/store-health.js'
 
-/** What `examinePostgres` asks the server. Durations in ms. */
+/** The facts that the doctor asks the server for. Durations in ms. */
 export interface PostgresFacts {
   /** As `server_version_num` has it: 180004. */
   readonly version: number

@@ -87,7 +87,7 @@ export const countDrift = `SELECT ${counters
   .map(([name, sql]) => `(${sql}) - coalesce((SELECT sum(${name}) FROM @.tally WHERE qid = $1), 0) AS ${name}`)
   .join(', ')}`
 
-/** What belongs to nothing: its name, the harm, and the SQL that counts it. */
+/** Rows that belong to nothing: their name, the harm, and the SQL that counts them. */
 const strays: readonly (readonly [what: string, harm: string, sql: string])[] = [
   [
     'payloads',

@@ -109,7 +109,7 @@ const lockJoin = sqlFunction(
   'boolean',
   `DECLARE is_open boolean;
 BEGIN
-  -- It may be revived while it is looked for.
+  -- The join may be revived between the two looks.
   FOR i IN 1 .. 2 LOOP
     SELECT pool = -1 AND fence = 0 AND flags & 160 = 32 INTO is_open FROM @.job WHERE id = p_id AND qid = p_q FOR UPDATE;
     IF FOUND THEN RETURN is_open; END IF;
@@ -211,7 +211,7 @@ END`,
 
 export const reportFunctions = [leaveTies, judgeJoin, waitAgain, lockJoin, deliverReports]
 
-/** What has become of a join: the number of its queue, and whether it is due later; null: it is dead. */
+/** A join that was decided: the number of its queue, and whether it is due later; null: it is dead. */
 export type BecameOfJoin = readonly [qid: number, isLater: boolean | null]
 
 export class PostgresReports {
@@ -231,7 +231,7 @@ export class PostgresReports {
     }
   }
 
-  /** Nobody waits for the rings: they tell of what was committed. */
+  /** Rings for joins that are ready or scheduled, after the commit. Nobody waits for the rings. */
   ringFor(became: readonly BecameOfJoin[]): void {
     for (const [qid, isLater] of became) if (isLater !== null) ringFor(this.#connection, qid, isLater)
   }

@@ -114,7 +114,7 @@ interface FirstRefusal {
   readonly again: string[]
 }
 
-/** What goes before a graph can be added. */
+/** The jobs that are removed before a graph can be added. */
 interface GoingBefore {
   readonly qid: number
   readonly id: string

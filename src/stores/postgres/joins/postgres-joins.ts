@@ -1,4 +1,4 @@
-/** The facet `joins` of a Postgres store: what joins wait for, and the sweep of what time leaves. */
+/** The facet `joins` of a Postgres store: adds graphs, seals and shows sets, and sweeps joins whose time is over. */
 
 import type { JobKey } from '../../contract/job-records.js'
 import type { FailedJoin, GraphAnswer, Joins, MemberEnd, StoredJoin } from '../../contract/joins.js'
@@ -84,7 +84,7 @@ END`,
 /**
  * What there is to do for a sweep. Takes a limit. Returns null if there is nothing, otherwise `{now, reports, cancelling, overdue,
  * more}`: whether reports were not delivered, whether members are to be cancelled, joins whose time is over as `OverdueJoin`,
- * and whether more are. Removes a step of what ended joins have left, and may be forgotten by a crash of the server.
+ * and whether more are. Deletes a bounded number of the rows that ended joins have left.
  */
 const lookForSweep = sqlFunction(
   'sweep_1',

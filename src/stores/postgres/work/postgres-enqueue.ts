@@ -349,10 +349,7 @@ function isCalling(jobs: readonly NewJob[], now: number, lead: string | null, wa
 
 /** The columns that `enqueue_1` takes; null for one in which all jobs have the default. */
 export function columnsOf(jobs: readonly NewJob[]): unknown[] {
-  const column = <T>(read: (job: NewJob) => T | null | undefined) => {
-    const values = jobs.map((job) => read(job) ?? null)
-    return values.some((value) => value !== null) ? values : null
-  }
+  const column = columnIn(jobs)
   return [
     jobs.map(({ id }) => id),
     jobs.map(({ task }) => task),
@@ -371,6 +368,14 @@ export function columnsOf(jobs: readonly NewJob[]): unknown[] {
   ]
 }
 
+/** Makes columns of these jobs: null for one in which all have the default. */
+function columnIn(jobs: readonly NewJob[]) {
+  return <T>(read: (job: NewJob) => T | null | undefined) => {
+    const values = jobs.map((job) => read(job) ?? null)
+    return values.some((value) => value !== null) ? values : null
+  }
+}
+
 /** The columns that `push_1` takes. */
 function pushedColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unknown[] {
   const calls = [parts.map(({ callId }) => callId), parts.map(({ jobs }) => jobs.length)]
@@ -379,10 +384,7 @@ function pushedColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unkn
 
 function payloadColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unknown[] {
   const jobs = parts.flatMap((part) => part.jobs)
-  const column = <T>(read: (job: NewJob) => T | undefined) => {
-    const values = jobs.map((job) => read(job) ?? null)
-    return values.some((value) => value !== null) ? values : null
-  }
+  const column = columnIn(jobs)
   return [
     jobs.map(({ id }) => id),
     jobs.map(({ task }) => task),
@@ -397,7 +399,7 @@ function payloadColumns(queue: NumberedQueue, parts: readonly PushedPart[]): unk
     parts.flatMap(({ callId, jobs, places }) =>
       jobs.map((job, i) => Buffer.from(payloadDigest(job, queue.merge, { callId, place: places[i]! })).toString('hex')),
     ),
-    column((job) => groupIn(job) ?? undefined),
+    column((job) => groupIn(job)),
   ]
 }
 
