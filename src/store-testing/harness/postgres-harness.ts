@@ -88,6 +88,11 @@ export function postgresHarness(url: string): HarnessMaker {
         async forget() {
           await ask(`SELECT @.trim_1(qid, ${trimLimit}) FROM @.queue`)
           await ask(`SELECT @.deliver_1(0, ${stepLimit})`)
+          // The next claim would do it: jobs that come before it come behind those that fell due.
+          await ask(`UPDATE @.lane l SET turn = o.turn, due = NULL FROM (
+            SELECT qid, grp, nextval('@.lane_turn') AS turn FROM (
+              SELECT qid, grp FROM @.lane WHERE due <= @.us() AND turn IS NULL ORDER BY due) d) o
+            WHERE l.qid = o.qid AND l.grp = o.grp`)
         },
       },
       async open() {

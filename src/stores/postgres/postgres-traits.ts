@@ -12,6 +12,8 @@ export const postgresTraits: StoreTraits = {
   shared: true,
   replicated: false,
   remote: true,
+  // What one claim took is settled by one call: a commit waits for the disk once.
+  maxBatch: fullTraits.maxClaim,
   maxDelayMs,
   maxLeaseMs: maxDelayMs,
   beatsFromThread: true,

@@ -4,8 +4,8 @@ import { sqlFunction } from '../schema/sql-function.js'
 
 /**
  * Jobs of these groups wait from now on, in the same transaction. Takes a queue, an element for each job: its group, or null, and the
- * instant in µs from which it may begin; and that of now. Returns nothing. New lanes get turns in the order of the jobs, and a lane
- * that is held is shut until that ends; rows are locked in the order of the groups.
+ * instant in µs from which it may begin; and that of now. Returns nothing. New lanes get turns in the order of the jobs: a claim that
+ * comes while the group is held shuts its lane. Rows are locked in the order of the groups.
  */
 const enterLanes = sqlFunction(
   'enter_lanes_1',
@@ -29,8 +29,7 @@ BEGIN
   IF NOT FOUND THEN RETURN; END IF;
   FOR i IN 1 .. cardinality(grps) LOOP
     IF dues[i] <= p_t THEN
-      UPDATE @.lane SET turn = CASE WHEN NOT paused AND coalesce(held_until * 1000, 0) <= p_t THEN nextval('@.lane_turn') END, blocked = paused, due = NULL,
-          shut_until = CASE WHEN NOT paused AND held_until * 1000 > p_t THEN held_until END
+      UPDATE @.lane SET turn = CASE WHEN NOT paused THEN nextval('@.lane_turn') END, blocked = paused, due = NULL
         WHERE qid = p_q AND grp = grps[i] AND turn IS NULL AND shut_until IS NULL AND NOT blocked;
     ELSE
       UPDATE @.lane SET due = dues[i]

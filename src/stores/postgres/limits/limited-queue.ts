@@ -60,7 +60,7 @@ export class LimitedQueue {
     const taken: TakenPool[] = []
     const load = new PlannedLoad(this.look, mostBytes)
     if (!this.#limits.isClosed(row, moment.mono) && !this.look.expiring) {
-      const sharing = () => [row, elsewhere(this.look.limits.elsewhere)]
+      const sharing = () => [row, elsewhere(this.look.limits)]
       const parts = { queue: row, lanes: this.#lanes, limits: this.#limits, throttle, sharing, moment }
       const dealt = new DealtRow(
         { ...parts, lateMs: from.lateMs ?? 0 },
@@ -258,7 +258,8 @@ const none = {
 }
 
 /** The other queues of the scope, as one. */
-function elsewhere(hasJobs: boolean): CountedQueue {
-  const row = { ...none, qid: elsewhereQid, ready: hasJobs ? 1 : 0, paused: 0, resharding: null }
+function elsewhere({ elsewhere: grouped, elsewhereFree: free }: LimitsLook['limits']): CountedQueue {
+  const counts = { ready: Number(grouped) + Number(free), grouped: Number(grouped) }
+  const row = { ...none, qid: elsewhereQid, ...counts, paused: 0, resharding: null }
   return row as unknown as CountedQueue
 }

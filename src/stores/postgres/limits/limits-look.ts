@@ -71,8 +71,9 @@ export interface LimitsLook extends LookedQueue {
     readonly suspect: string | null
     /** Whether jobs or lanes whose time has come wait for a claim. */
     readonly due: boolean
-    /** Whether other queues of the scope have ready jobs. */
+    /** Whether other queues of the scope have ready jobs of groups, and others. */
     readonly elsewhere: boolean
+    readonly elsewhereFree: boolean
     /** When the first lane of a group opens. */
     readonly opening: number | null
     readonly whole: [counter: LookedCounter, starts: LookedStarts | null] | null

@@ -129,7 +129,8 @@ BEGIN
       WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi), 'suspect', suspect,
     'suspects', CASE WHEN suspects THEN (SELECT count(*) FROM (SELECT FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 LIMIT 2) z) ELSE 0 END,
     'due', is_due OR (NOT p_claims AND (EXISTS (SELECT FROM @.lane WHERE qid = p_q AND due <= t))),
-    'elsewhere', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool IN (0, 2) AND j.fence = 0 AND abs(j.stamp) <= t),
+    'elsewhere', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool = 2 AND j.fence = 0 AND abs(j.stamp) <= t),
+    'elsewhereFree', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool = 0 AND j.fence = 0 AND abs(j.stamp) <= t),
     'opening', (SELECT min(shut_until) FROM @.lane WHERE qid = p_q AND grp <> '' AND shut_until IS NOT NULL),
     'whole', (SELECT json_build_array(row_to_json(c), @.starts_1(c.tid, c.total, at_ms - c.base, st->'whole', p_limit,
         is_all OR c.recoveries <> (st->'t'->>'recoveries')::int)) FROM @.counter c

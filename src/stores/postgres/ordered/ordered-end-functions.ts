@@ -124,7 +124,7 @@ export const endIds = sqlFunction(
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; hand bigint[]; left_n int; way int; to_place text;
   done boolean[] := '{}'; buried json[] := '{}'; dead json; due bigint; soonest bigint; waits int; again int; place tid;
-  grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}'; short_grps text[] := '{}'; is_bounded boolean; freed boolean := false;
+  grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}'; short_grps text[] := '{}'; held_grps text[] := '{}'; helds bigint[] := '{}'; is_bounded boolean; freed boolean := false;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
@@ -177,10 +177,15 @@ BEGIN
     INSERT INTO @.tally (qid, waiting, retries, processed, failed, crashed) VALUES (p_q, waits - (o.fence = 0)::int,
       again - (o.fence = 0 AND o.attempt > 1)::int, coalesce(e.count = 'processed', false)::int, coalesce(e.count = 'failed', false)::int,
       coalesce(e.count = 'crashed', false)::int);
-    IF e.hold IS NOT NULL THEN PERFORM @.hold_1(p_q, e."holdGroup", ms + e.hold); END IF;
+    IF e.hold IS NOT NULL THEN
+      PERFORM @.hold_1(p_q, e."holdGroup", ms + e.hold);
+      IF e."holdGroup" = ANY (grps) THEN held_grps := held_grps || e."holdGroup"; helds := helds || ms + e.hold; END IF;
+    END IF;
     soonest := least(soonest, due); done := done || true; buried := buried || dead;
   END LOOP;
   IF cardinality(grps) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
+  -- A lane into which an earlier job of this call came is shut by the hold of a later one.
+  FOR i IN 1 .. cardinality(held_grps) LOOP PERFORM @.hold_1(p_q, held_grps[i], helds[i]); END LOOP;
   IF cardinality(left_grps) > 0 THEN PERFORM @.leave_lanes_1(p_q, left_grps, freed); END IF;
   IF cardinality(short_grps) > 0 THEN PERFORM @.shorten_lanes_1(p_q, short_grps); END IF;
   RETURN json_build_array(ms, array_to_json(done), array_to_json(buried), @.wake_at_1(q, soonest, t), freed);

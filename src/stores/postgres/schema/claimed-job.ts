@@ -30,34 +30,35 @@ export type ClaimedColumns = [
   hasMore?: boolean,
 ]
 
-type LastColumns = [flags: number, group: string | null, payloads?: ScoredColumns[], hasMore?: boolean]
-
 export function claimOf(queue: string, fence: number, columns: ClaimedColumns): Claim {
   const [id, task, payload, codec, meta, rank, attempt, crashes, createdAt, stamp, expiresAt, error, checkpoint] =
     columns
-  const [flags, group, payloads, hasMore] = columns.slice(13) as LastColumns
-  return {
+  const flags = columns[13]
+  const group = columns[14]
+  const claim: { -readonly [Name in keyof Claim]: Claim[Name] } = {
     queue,
     id,
     task,
     payload: payloadFrom(payload),
-    ...(codec === null ? {} : { codec }),
-    ...(meta === null ? {} : { meta: payloadFrom(meta) }),
-    ...(payloads === undefined ? {} : { payloads: payloads.map(scoredFrom) }),
-    ...(hasMore === true ? { hasMore } : {}),
     priority: 0 - rank,
-    ...(group === null ? {} : { group }),
     attempt,
     crashes,
     fence,
     createdAt,
     runAt: dueAt(Math.abs(stamp)),
-    ...(expiresAt === null ? {} : { expiresAt }),
-    ...(error === null ? {} : { error: textFrom(error) }),
-    ...(checkpoint === null ? {} : { checkpoint: checkpointOf(checkpoint) }),
-    ...((flags & jobFlags.join) === 0 ? {} : { isJoin: true }),
-    ...((flags & jobFlags.member) === 0 ? {} : { isMember: true }),
   }
+  // Added one by one: most jobs have none of them, and a claim is made for each job that runs.
+  if (codec !== null) claim.codec = codec
+  if (meta !== null) claim.meta = payloadFrom(meta)
+  if (columns[15] !== undefined) claim.payloads = columns[15].map(scoredFrom)
+  if (columns[16] === true) claim.hasMore = true
+  if (group !== null) claim.group = group
+  if (expiresAt !== null) claim.expiresAt = expiresAt
+  if (error !== null) claim.error = textFrom(error)
+  if (checkpoint !== null) claim.checkpoint = checkpointOf(checkpoint)
+  if ((flags & jobFlags.join) !== 0) claim.isJoin = true
+  if ((flags & jobFlags.member) !== 0) claim.isMember = true
+  return claim
 }
 
 function checkpointOf([payload, codec]: [string, string | null]) {

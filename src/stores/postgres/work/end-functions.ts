@@ -39,7 +39,7 @@ export const endJobs = sqlFunction(
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; b @.beat; done boolean[] := '{}'; left_n int; held text;
   waits int; way int; told bigint; woke boolean := false; due bigint; grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}';
-  short_grps text[] := '{}';  is_bounded boolean; freed boolean := false;
+  short_grps text[] := '{}'; held_grps text[] := '{}'; helds bigint[] := '{}';  is_bounded boolean; freed boolean := false;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
@@ -125,10 +125,15 @@ BEGIN
         - CASE WHEN o.fence = 0 AND o.pool >= 0 AND o.attempt > 1 THEN 1 ELSE 0 END,
       (e."to" = 'dead')::int, coalesce(e.count = 'processed', false)::int, coalesce(e.count = 'failed', false)::int,
       coalesce(e.count = 'crashed', false)::int, coalesce(e.count = 'expired', false)::int);
-    IF e.hold IS NOT NULL THEN PERFORM @.hold_1(p_q, e."holdGroup", ms + e.hold); END IF;
+    IF e.hold IS NOT NULL THEN
+      PERFORM @.hold_1(p_q, e."holdGroup", ms + e.hold);
+      IF e."holdGroup" = ANY (grps) THEN held_grps := held_grps || e."holdGroup"; helds := helds || ms + e.hold; END IF;
+    END IF;
     done := done || true;
   END LOOP;
   IF cardinality(grps) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
+  -- A lane into which an earlier job of this call came is shut by the hold of a later one.
+  FOR i IN 1 .. cardinality(held_grps) LOOP PERFORM @.hold_1(p_q, held_grps[i], helds[i]); END LOOP;
   IF cardinality(left_grps) > 0 THEN PERFORM @.leave_lanes_1(p_q, left_grps, freed); END IF;
   IF cardinality(short_grps) > 0 THEN PERFORM @.shorten_lanes_1(p_q, short_grps); END IF;
   RETURN json_build_array(ms, array_to_json(done), told, woke, freed, q.limited);

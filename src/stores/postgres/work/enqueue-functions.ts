@@ -21,7 +21,7 @@ export const enqueueJobs = sqlFunction(
   `p_q int, ${newJobs}, p_new boolean, p_calls text[], p_counts int[]`,
   'json',
   `DECLARE
-  t bigint := @.us(); q @.queue; wanted int := cardinality(p_ids); room bigint; inserted text[]; again text[] := '{}'; way int;
+  t bigint := @.us(); q @.queue; wanted int := cardinality(p_ids); room bigint; inserted text[]; grps text[]; dues bigint[]; again text[] := '{}'; way int;
   is_ours boolean := cardinality(p_calls) > 0;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
@@ -58,9 +58,6 @@ BEGIN
     wanted := cardinality(p_ids);
   END IF;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
-  IF p_grps IS NOT NULL THEN
-    PERFORM @.enter_lanes_1(p_q, p_grps, array(SELECT coalesce(run, t + coalesce(delay, 0)) FROM unnest(p_grps, p_delays, p_runs) WITH ORDINALITY u (grp, delay, run, o) ORDER BY o), t);
-  END IF;
   WITH made AS (
     INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places,
       grp, pool)
@@ -72,9 +69,10 @@ BEGIN
         WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, places, grp, o)
       WHERE (p_new OR NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q)) AND NOT u.id = ANY (again)
       ORDER BY o) u
-    ON CONFLICT (id, qid) DO NOTHING RETURNING id)
-  SELECT array_agg(id) INTO inserted FROM made;
+    ON CONFLICT (id, qid) DO NOTHING RETURNING id, grp, abs(stamp) AS due)
+  SELECT array_agg(id), array_agg(grp), array_agg(due) INTO inserted, grps, dues FROM made;
   IF cardinality(inserted) > 0 THEN INSERT INTO @.tally (qid, waiting) VALUES (p_q, cardinality(inserted)); END IF;
+  IF p_grps IS NOT NULL AND cardinality(inserted) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
   IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, inserted); END IF;
   IF cardinality(inserted) = wanted THEN
     INSERT INTO @.call (at_ms, qid, ids, counts) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts WHERE is_ours;

@@ -30,6 +30,7 @@ export class PostgresSettle {
 
   /** See `Store.settle`. */
   async settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    if (new Set(items.map(({ id }) => id)).size === items.length) return this.#settleOnce(items)
     const answers = new Array<SettleAnswer>(items.length)
     // A second item for a job finds what the first has made of it.
     for (let left = [...items.keys()]; left.length > 0; ) {
