@@ -15,6 +15,7 @@ const makeSubject = await harnessOf(store)
 async function harnessOf(store: string): Promise<HarnessMaker> {
   if (store === 'memory') return testing.memoryHarness
   if (store === 'sqlite') return (await broken('harness/sqlite-harness.js')).sqliteHarness
+  if (store.startsWith('postgres:')) return (await broken('harness/postgres-harness.js')).postgresHarness(store)
   return (await broken('harness/redis-harness.js')).redisHarness(store)
 }
 
@@ -42,3 +43,5 @@ async function examine(concern: string): Promise<void> {
 
 const task = JSON.parse(how) as Draws | { readonly concern: string }
 await ('concern' in task ? examine(task.concern) : compare(task))
+// Connections of harnesses may be open.
+process.exit(0)

@@ -53,7 +53,7 @@ const withinMs = 900_000
 
 /**
  * The sequence or contract case that shows the mutant from a good store, or undefined if none does. `store` is `sqlite`,
- * `memory` or the URL of a Redis. The memory store is compared by the contract alone.
+ * `memory` or the URL of a Redis or a Postgres. The memory store is compared by the contract alone.
  */
 export async function caughtBy(mutation: Mutation, store: string, draws: Draws): Promise<string | undefined> {
   const how = mutation.concern === undefined ? draws : { concern: mutation.concern }

@@ -8,7 +8,7 @@ import {
   type SequenceKind,
   StoresDifferError,
 } from 'millrace/store-testing'
-import { beforeAll, describe, expect, it, type TestContext } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import type { Claimer, ClaimFrom } from '#src/stores/contract/claim.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { StoreTraits } from '#src/stores/contract/store.js'
@@ -54,12 +54,6 @@ async function compare(makeSubject: HarnessMaker, comparison: Comparison): Promi
 /** A service of messages promises less than the memory store, and the contract alone says what. */
 const wholeStores = [...harnesses].filter(([name]) => !name.startsWith('sqs'))
 
-/** Kinds of sequences in which a store still differs from the memory store. */
-const differsIn: ReadonlyMap<string, readonly SequenceKind[]> = new Map([['postgres', ['limited']]])
-const skipsDifferent = (name: string, kind: SequenceKind, context: TestContext) => {
-  if (differsIn.get(name)?.includes(kind)) context.skip(`${kind} sequences are known to differ`)
-}
-
 for (const [name, makeHarness] of wholeStores) {
   describe(`the ${name} store compared with the memory store`, () => {
     let traits: Awaited<ReturnType<typeof abilitiesOf>>
@@ -68,31 +62,26 @@ for (const [name, makeHarness] of wholeStores) {
     })
 
     for (const seed of seedsOf(name)) {
-      it(`gives the same answers and has the same state after every step of seed ${seed}`, async (context) => {
-        skipsDifferent(name, 'plain', context)
+      it(`gives the same answers and has the same state after every step of seed ${seed}`, async () => {
         expect(await compare(makeHarness, { seed, steps })).toEqual([])
       })
 
       it(`gives the same answers and has the same state after every step of ordered seed ${seed}`, async (context) => {
-        skipsDifferent(name, 'ordered', context)
         if (!traits.ordered) context.skip('the store has no ordered queues')
         expect(await compare(makeHarness, { seed, steps, kind: 'ordered' })).toEqual([])
       })
 
       it(`gives the same answers and has the same state after every step of scheduled seed ${seed}`, async (context) => {
-        skipsDifferent(name, 'scheduled', context)
         if (!traits.scheduled) context.skip('the store has no schedules')
         expect(await compare(makeHarness, { seed, steps, kind: 'scheduled' })).toEqual([])
       })
 
       it(`gives the same answers and has the same state after every step of joined seed ${seed}`, async (context) => {
-        skipsDifferent(name, 'joined', context)
         if (!traits.hasJoins) context.skip('no job of the store waits for others')
         expect(await compare(makeHarness, { seed, steps, kind: 'joined' })).toEqual([])
       })
 
       it(`gives the same answers and has the same state after every step of stepped seed ${seed}`, async (context) => {
-        skipsDifferent(name, 'stepped', context)
         if (!traits.hasSteps) context.skip('no job of the store keeps steps')
         expect(await compare(makeHarness, { seed, steps, kind: 'stepped' })).toEqual([])
       })
@@ -100,7 +89,6 @@ for (const [name, makeHarness] of wholeStores) {
       // Its seven queues cost more to be looked at after every step.
       if (seed % 3 === 0)
         it(`gives the same answers and has the same state after every step of limited seed ${seed}`, async (context) => {
-          skipsDifferent(name, 'limited', context)
           const { throttled, limited, groups } = traits
           if (!throttled || !limited || !groups) context.skip('the store has no limits and groups')
           expect(await compare(makeHarness, { seed, steps, kind: 'limited' })).toEqual([])

@@ -50,10 +50,11 @@ END`,
 
 /**
  * Takes a queue or shard, the most jobs that a claim takes, whether it is made alone, the weight at which it is full, the groups that
- * the caller asks for besides the open lanes, whether a claim asks, and the most payloads of each id that it takes, null for all. A claim opens the lanes whose time has come; for
- * others, jobs and lanes whose time has come by itself count as if it had not. Changes nothing else.
+ * the caller asks for besides the open lanes, whether a claim asks, and the most payloads of each id that it takes, null for all. A claim gives turns to lanes that
+ * had nothing to start before now, and is told of shut lanes whose time has come; for others, jobs and lanes whose time has come by
+ * itself count as if it had not. Changes nothing else.
  *
- * Returns `LimitsLook`. Opening a lane grants nothing, so it needs no version.
+ * Returns `LimitsLook`. Such a turn grants nothing, so it needs no version.
  */
 export const lookAtLimits = sqlFunction(
   'look_limits_1',
@@ -61,7 +62,7 @@ export const lookAtLimits = sqlFunction(
   'json',
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; x record; key text; p @.pace; st json; lo bigint; hi bigint; free_ids tid[]; free json; free_n int;
-  names text[]; each_most int; lanes json; others int[]; suspect text; suspects boolean; at_ms bigint; is_all boolean;
+  names text[]; shut text[] := '{}'; each_most int; lanes json; others int[]; suspect text; suspects boolean; at_ms bigint; is_all boolean;
   next_place bigint; is_expiring boolean; is_due boolean; n int; is_heavy boolean; is_busy boolean; siblings int[];
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
@@ -77,9 +78,7 @@ BEGIN
     FOR x IN SELECT grp FROM @.lane WHERE qid = p_q AND due <= t ORDER BY qid, due LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED LOOP
       UPDATE @.lane SET turn = nextval('@.lane_turn'), due = NULL WHERE qid = p_q AND grp = x.grp AND due <= t;
     END LOOP;
-    FOR x IN SELECT grp FROM @.lane WHERE qid = p_q AND shut_until <= ms ORDER BY qid, shut_until, grp LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED LOOP
-      UPDATE @.lane SET turn = nextval('@.lane_turn'), shut_until = NULL WHERE qid = p_q AND grp = x.grp AND shut_until <= ms;
-    END LOOP;
+    shut := array(SELECT grp FROM @.lane WHERE qid = p_q AND shut_until <= ms ORDER BY qid, shut_until, grp LIMIT least(greatest(p_limit, 1), 100) + 8);
   END IF;
   lo := CASE q.ord WHEN 'lifo' THEN -t ELSE -9223372036854775807 END;
   hi := CASE q.ord WHEN 'lifo' THEN 9223372036854775807 ELSE t END;
@@ -95,7 +94,7 @@ BEGIN
     suspect := coalesce((SELECT grp FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 ORDER BY qid, pool, rank, stamp, seq, id LIMIT 1), '');
   END IF;
   names := array(SELECT grp FROM @.lane WHERE qid = p_q AND turn IS NOT NULL ORDER BY qid, turn LIMIT least(greatest(p_limit, 1), 250) + 8);
-  n := greatest(cardinality(names), 1);
+  n := greatest(cardinality(names || shut), 1);
   each_most := least(greatest(p_limit, 1), greatest(4, 2 * ((p_limit + n - 1) / n)));
   others := CASE WHEN q.throttle IS NULL THEN '{}' ELSE array(SELECT qid FROM @.queue WHERE throttle = q.throttle AND qid <> p_q AND NOT paused) END;
   is_all := (st->'t'->>'run') IS DISTINCT FROM @.run()::text OR ms < (st->'t'->>'last_at')::bigint;
@@ -106,7 +105,7 @@ BEGIN
         AND abs(j.stamp) <= t), r.rules, CASE WHEN c.tid IS NOT NULL THEN row_to_json(c) END,
       CASE WHEN c.tid IS NOT NULL THEN @.starts_1(c.tid, c.total, at_ms - c.base, coalesce(r.spans, st->'each'), p_limit,
         is_all OR c.recoveries <> (st->'t'->>'recoveries')::int) END) ORDER BY a.o)
-    INTO lanes FROM (SELECT grp, min(o) AS o FROM unnest(names || p_groups || suspect || ''::text) WITH ORDINALITY u (grp, o) WHERE grp IS NOT NULL GROUP BY grp) a
+    INTO lanes FROM (SELECT grp, min(o) AS o FROM unnest(names || shut || p_groups || suspect || ''::text) WITH ORDINALITY u (grp, o) WHERE grp IS NOT NULL GROUP BY grp) a
     LEFT JOIN @.lane l ON l.qid = p_q AND l.grp = a.grp
     LEFT JOIN @.counter c ON q.throttle IS NOT NULL AND q.throttle_by <> 'queue' AND c.scope = q.throttle
       AND c.subject = CASE q.throttle_by WHEN 'both' THEN '=' || a.grp ELSE a.grp END
@@ -131,7 +130,7 @@ BEGIN
     'due', is_due OR (NOT p_claims AND (EXISTS (SELECT FROM @.lane WHERE qid = p_q AND due <= t))),
     'elsewhere', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool = 2 AND j.fence = 0 AND abs(j.stamp) <= t),
     'elsewhereFree', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool = 0 AND j.fence = 0 AND abs(j.stamp) <= t),
-    'opening', (SELECT min(shut_until) FROM @.lane WHERE qid = p_q AND grp <> '' AND shut_until IS NOT NULL),
+    'opening', (SELECT min(shut_until) FROM @.lane WHERE qid = p_q AND grp <> '' AND shut_until IS NOT NULL AND NOT grp = ANY (shut)),
     'whole', (SELECT json_build_array(row_to_json(c), @.starts_1(c.tid, c.total, at_ms - c.base, st->'whole', p_limit,
         is_all OR c.recoveries <> (st->'t'->>'recoveries')::int)) FROM @.counter c
       WHERE c.scope = q.throttle AND c.subject = '' AND q.throttle_by <> 'group'),
@@ -142,7 +141,7 @@ BEGIN
     'expiring', is_expiring, 'stopped', q.stopped, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
     'suspectLead', q.suspect_lead_worker, 'suspectWake', q.suspect_lead_wake_at, 'waits', EXISTS (SELECT FROM @.waiter WHERE qid = p_q),
     'grants', p_limit > 0 AND NOT q.stopped AND NOT is_expiring AND NOT is_busy AND coalesce(q.held_until, 0) <= ms
-      AND coalesce((st->'shut'->>p_q::text)::bigint, 0) <= ms AND (free_n > 0 OR cardinality(names) > 0 OR (p_alone AND suspects)));
+      AND coalesce((st->'shut'->>p_q::text)::bigint, 0) <= ms AND (free_n > 0 OR cardinality(names || shut) > 0 OR (p_alone AND suspects)));
 END`,
 )
 

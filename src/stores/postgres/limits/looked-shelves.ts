@@ -4,6 +4,7 @@ import { HeldLanes, type LaneRow } from '../../rows/held-lanes.js'
 import type { CountedQueue } from '../../rows/queue-row.js'
 import type { RateShelf } from '../../rows/scope-throttle.js'
 import type { CounterRow, CounterShelf } from '../../rows/throttle-row.js'
+import { compareBytes } from '../../rules/byte-order.js'
 import type { LimitedPlan, LimitsLook, LookedStarts, ScopeChanges } from './limits-look.js'
 
 /** Stands for all other queues of the scope. */
@@ -51,8 +52,14 @@ export class LookedLanes extends HeldLanes {
     return shut.length + opening.length === 0 ? undefined : Math.min(...shut, ...opening)
   }
 
-  /** The look has opened them. */
-  openDue(): void {}
+  openDue(queue: CountedQueue, now: number, most: number): void {
+    this.flush()
+    const due = [...this.#all()].flatMap(([group, { shut_until: until }]) =>
+      until !== null && until <= now ? [{ group, until }] : [],
+    )
+    due.sort((a, b) => a.until - b.until || compareBytes(a.group, b.group))
+    for (const { group } of due.slice(0, most)) this.open(queue, group)
+  }
 
   /** What becomes of the lanes that have changed. */
   changes(): Pick<LimitedPlan, 'lanes' | 'closed'> {
