@@ -150,9 +150,10 @@ const limited = `
 * what runs of a group is counted backwards
 - INSERT INTO @.lane_count SELECT p_q, grp, count(*) FROM u
 + INSERT INTO @.lane_count SELECT p_q, grp, -count(*) FROM u
+@ postgres/schema/postgres-tables.js
 * the end of a claim under a bound per group gives no turn
-- coalesce(q.max_running, q.max_per_group) IS NOT NULL FROM u),
-+ q.max_running IS NOT NULL FROM u),
+- (max_running IS NOT NULL OR max_per_group IS NOT NULL)
++ (max_running IS NOT NULL)
 @ postgres/limits/look-function.js
 * maxRunning bounds each shard
 - SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = ANY (siblings)

@@ -105,6 +105,17 @@ export const limits = plainConcern('bounds on what runs', [limited], {
     await rest.wakes(scene.queue)
   },
 
+  async 'an end of a claim that was made before the bound was set rings too'(scene) {
+    await scene.openQueue()
+    await scene.add('a', 'b')
+    const claim = await scene.claimOne({ worker: 'w1' })
+    await scene.openQueue({ maxRunning: 1 })
+    const rest = await Rest.begin(scene)
+    await scene.end(claim, { kind: 'complete' })
+
+    await rest.wakes(scene.queue)
+  },
+
   async 'an end that makes no room for a job rings nobody'(scene) {
     await scene.openQueue({ maxRunning: 1 })
     await scene.add('a')

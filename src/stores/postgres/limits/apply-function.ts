@@ -168,9 +168,9 @@ BEGIN
   ELSIF wanted > 0 THEN
     f := nextval('@.fence_seq');
     WITH u AS (UPDATE @.job SET fence = f, updated_ms = ms WHERE ctid = ANY (got) RETURNING *),
-    b AS (INSERT INTO @.bunch (fence, lease_ms, lo, hi, qid, n, lo_rank, hi_rank, pool, alone, worker, bounded)
+    b AS (INSERT INTO @.bunch (fence, lease_ms, lo, hi, qid, n, lo_rank, hi_rank, pool, alone, worker)
       SELECT f, ms + p_lease, min(stamp), max(stamp), p_q, count(*), min(rank), max(rank), CASE WHEN min(pool) = max(pool) THEN min(pool) ELSE 3 END,
-        p_alone, p_worker, coalesce(q.max_running, q.max_per_group) IS NOT NULL FROM u),
+        p_alone, p_worker FROM u),
     y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT p_q, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u),
     c AS (INSERT INTO @.lane_count SELECT p_q, grp, count(*) FROM u WHERE grp IS NOT NULL GROUP BY grp)
     SELECT json_agg(${claimedJob} ORDER BY rank, stamp, seq) INTO jobs FROM u;

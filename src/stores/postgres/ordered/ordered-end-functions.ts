@@ -89,7 +89,7 @@ export const completeIds = sqlFunction(
   'complete_ids_1',
   'p_q int, p_fence bigint, p_ids text[]',
   'json',
-  `DECLARE t bigint := @.us(); q @.queue; got tid[]; done text[]; grps text[]; noted boolean; k int; left_n int; due bigint; freed boolean;
+  `DECLARE t bigint := @.us(); q @.queue; got tid[]; done text[]; grps text[]; noted boolean; k int; left_n int; due bigint;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   got := array(SELECT ctid FROM @.job WHERE id = ANY (p_ids) AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 ORDER BY id FOR NO KEY UPDATE);
@@ -99,13 +99,13 @@ BEGIN
     DELETE FROM @.payload p USING @.job j WHERE j.ctid = ANY (got) AND p.head = j.head AND p.seq = ANY (j.hand);
     due := @.leave_ids_1(q, got, t);
     IF noted THEN DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q; END IF;
-    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n, bounded INTO left_n, freed;
+    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
     IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = p_fence; END IF;
     INSERT INTO @.tally (qid, processed) VALUES (p_q, k);
-    IF grps IS NOT NULL THEN PERFORM @.leave_lanes_1(p_q, grps, freed); END IF;
+    IF grps IS NOT NULL THEN PERFORM @.leave_lanes_1(p_q, grps, q.bounded); END IF;
   END IF;
   RETURN json_build_array((SELECT coalesce(json_agg(id), '[]') FROM unnest(p_ids) id WHERE NOT id = ANY (coalesce(done, '{}'))), t / 1000,
-    @.wake_at_1(q, due, t), freed IS TRUE);
+    @.wake_at_1(q, due, t), k > 0 AND q.bounded);
 END`,
 )
 
@@ -124,7 +124,7 @@ export const endIds = sqlFunction(
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; hand bigint[]; left_n int; way int; to_place text;
   done boolean[] := '{}'; buried json[] := '{}'; dead json; due bigint; soonest bigint; waits int; again int; place tid;
-  grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}'; short_grps text[] := '{}'; held_grps text[] := '{}'; helds bigint[] := '{}'; is_bounded boolean; freed boolean := false;
+  grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}'; short_grps text[] := '{}'; held_grps text[] := '{}'; helds bigint[] := '{}'; freed boolean := false;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
@@ -138,8 +138,8 @@ BEGIN
     place := (SELECT ctid FROM @.job WHERE id = o.id AND qid = p_q);
     hand := o.hand; dead := 'null'; to_place := e."to"; due := NULL;
     IF o.fence > 0 THEN
-      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, bounded INTO left_n, is_bounded;
-      freed := freed OR is_bounded;
+      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n INTO left_n;
+      freed := freed OR q.bounded;
       IF o.grp IS NOT NULL THEN left_grps := left_grps || o.grp; END IF;
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
       IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q; END IF;

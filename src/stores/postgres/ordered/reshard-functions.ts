@@ -24,7 +24,7 @@ BEGIN
   IF EXISTS (SELECT FROM @.bunch WHERE qid = ANY (old)) THEN RETURN to_json(false); END IF;
   UPDATE @.queue SET shard = -1 - shard WHERE qid = ANY (old);
   SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute WHERE attrelid = '@.queue'::regclass AND attnum > 0
-    AND NOT attisdropped AND attname NOT IN ('qid', 'shard', 'shards', 'stopped', 'lead_worker', 'lead_wake_at', 'suspect_lead_worker', 'suspect_lead_wake_at');
+    AND NOT attisdropped AND attgenerated = '' AND attname NOT IN ('qid', 'shard', 'shards', 'lead_worker', 'lead_wake_at', 'suspect_lead_worker', 'suspect_lead_wake_at');
   EXECUTE format('INSERT INTO @.queue (shard, shards, %1$s) SELECT s, $1, %1$s FROM @.queue, generate_series(0, $1 - 1) s WHERE qid = $2', columns)
     USING p_shards, (SELECT qid FROM @.queue WHERE name = p_queue COLLATE "C" AND shard = -1);
   INSERT INTO @.lane (qid, grp, held_until, paused) SELECT q.qid, l.grp, l.held_until, l.paused FROM @.queue q, @.queue o JOIN @.lane l ON l.qid = o.qid

@@ -33,7 +33,7 @@ BEGIN
       next_created_ms = CASE WHEN h.has_more THEN j.created_ms END
     FROM h WHERE j.id = h.id AND j.qid + 0 = q.qid AND h.before < p_most - p_load RETURNING j.*, h.payloads, h.has_more, h.bytes),
   b AS (INSERT INTO @.bunch SELECT p_fence, t / 1000 + p_lease, min(stamp), max(stamp), q.qid, count(*), 0, 0,
-      CASE WHEN min(pool) = max(pool) THEN min(pool) ELSE 3 END, p_alone, p_worker, coalesce(q.max_running, q.max_per_group) IS NOT NULL
+      CASE WHEN min(pool) = max(pool) THEN min(pool) ELSE 3 END, p_alone, p_worker
     FROM u HAVING count(*) > 0),
   c AS (INSERT INTO @.lane_count SELECT q.qid, grp, count(*) FROM u WHERE grp IS NOT NULL GROUP BY grp),
   y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u HAVING count(*) > 0)

@@ -36,8 +36,7 @@ CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL
 /**
  * `bunch`: the jobs of one claim, of which `n` still run. Its lease is that of all but those that have a row with a lease of
  * their own in `beat`, and so is its worker: a job may have been adopted. They lie between the
- * places `lo` and `hi`, in the ranks from `lo_rank` to `hi_rank`, in one pool; 3 stands for 0 and 2. `bounded`: its end may
- * make room for other jobs.
+ * places `lo` and `hi`, in the ranks from `lo_rank` to `hi_rank`, in one pool; 3 stands for 0 and 2.
  *
  * `checkpoint`: what a job has beside its row: its checkpoint, its log, its fields, and why it is to be cancelled. `expected`:
  * the jobs whose results somebody waits for.
@@ -45,8 +44,7 @@ CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL
 const claims = `
 CREATE TABLE @.bunch (
   fence bigint PRIMARY KEY, lease_ms bigint NOT NULL, lo bigint NOT NULL, hi bigint NOT NULL, qid int NOT NULL, n int NOT NULL,
-  lo_rank int NOT NULL, hi_rank int NOT NULL, pool smallint NOT NULL, alone boolean NOT NULL, worker text NOT NULL,
-  bounded boolean NOT NULL DEFAULT false
+  lo_rank int NOT NULL, hi_rank int NOT NULL, pool smallint NOT NULL, alone boolean NOT NULL, worker text NOT NULL
 ) WITH (fillfactor = 50);
 CREATE INDEX bunch_lease ON @.bunch (qid, lease_ms);
 CREATE TABLE @.beat (
@@ -83,7 +81,8 @@ CREATE INDEX ended_until ON @.ended (qid, until_ms) WHERE until_ms IS NOT NULL;
  *
  * `floor`: a place of each queue and priority below which nothing is left to take. `tally`: what calls have changed in the
  * counts of their queues, a row each; a fold adds the rows up. `call`: the enqueues of the last minute. `waiter`: who
- * waits for which queue. A queue that is `limited` has, or once had, lanes or a limit: its claims look before they take.
+ * waits for which queue. A queue that is `limited` has, or once had, lanes or a limit: its claims look before they take. If it
+ * is `bounded`, the end of a claim may make room for other jobs.
  */
 const queues = `
 CREATE TABLE @.queue (
@@ -96,7 +95,8 @@ CREATE TABLE @.queue (
   dead_age_ms bigint, dead_count bigint, lost_at bigint,
   run bigint NOT NULL, spares_until bigint NOT NULL DEFAULT 0,
   lead_worker text, lead_wake_at bigint, suspect_lead_worker text, suspect_lead_wake_at bigint,
-  limited boolean NOT NULL DEFAULT false, max_running bigint, max_per_group bigint, held_until bigint,
+  limited boolean NOT NULL DEFAULT false, max_running bigint, max_per_group bigint,
+  bounded boolean GENERATED ALWAYS AS (max_running IS NOT NULL OR max_per_group IS NOT NULL) STORED, held_until bigint,
   throttle text COLLATE "C", throttle_by text, UNIQUE (name, shard)
 ) WITH (fillfactor = 20);
 CREATE INDEX queue_throttle ON @.queue (throttle) WHERE throttle IS NOT NULL;

@@ -39,7 +39,7 @@ export const endJobs = sqlFunction(
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; e record; o @.job; b @.beat; done boolean[] := '{}'; left_n int; held text;
   waits int; way int; told bigint; woke boolean := false; due bigint; grps text[] := '{}'; dues bigint[] := '{}'; left_grps text[] := '{}';
-  short_grps text[] := '{}'; held_grps text[] := '{}'; helds bigint[] := '{}';  is_bounded boolean; freed boolean := false;
+  short_grps text[] := '{}'; held_grps text[] := '{}'; helds bigint[] := '{}'; freed boolean := false;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
@@ -51,8 +51,8 @@ BEGIN
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN done := done || false; CONTINUE; END IF;
     held := NULL; b := NULL;
     IF o.fence > 0 THEN
-      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, worker, bounded INTO left_n, held, is_bounded;
-      freed := freed OR is_bounded;
+      UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, worker INTO left_n, held;
+      freed := freed OR q.bounded;
       IF o.grp IS NOT NULL THEN left_grps := left_grps || o.grp; END IF;
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
       IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q RETURNING * INTO b; END IF;

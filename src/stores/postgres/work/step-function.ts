@@ -173,7 +173,8 @@ BEGIN
       DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q;
       DELETE FROM @.checkpoint WHERE id = ANY (done) AND qid = p_q;
     END IF;
-    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n, bounded INTO left_n, freed;
+    UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
+    freed := (SELECT bounded FROM @.queue WHERE qid = p_q);
     IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = p_fence; END IF;
     INSERT INTO @.tally (qid, processed) VALUES (p_q, k);
     IF tied IS NOT NULL THEN
