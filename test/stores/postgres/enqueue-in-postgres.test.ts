@@ -81,6 +81,19 @@ describe.each(Object.keys(clients))('in a transaction of %s', (name) => {
     expect(await eyes.items()).toEqual(['a'])
     expect(await waiting(mill)).toBe(1)
   })
+
+  it('an error of the server says its remedy, however the client wraps it', async () => {
+    const { mill, bill } = await scene()
+    const readOnly = client.transact('read committed', async ({ tx, run }) => {
+      await run(`SELECT set_config('transaction_read_only', $1, true)`, 'on')
+      await mill.enqueueIn(tx, bill, { text: 'never' })
+    })
+
+    await expect(readOnly).rejects.toMatchObject({
+      code: 'argument-invalid',
+      message: expect.stringContaining('Begin it READ WRITE'),
+    })
+  })
 })
 
 let made = 0

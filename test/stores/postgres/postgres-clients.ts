@@ -134,6 +134,18 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
       })
     return { transact, close: () => db.destroy() }
   },
+
+  async Prisma(url) {
+    const { PrismaPg }: Loaded = await load('@prisma/adapter-pg')
+    const { PrismaClient }: Loaded = await load('./prisma-client.mjs')
+    const prisma = new PrismaClient({ adapter: new PrismaPg({ connectionString: url }) })
+    const transact: Transact = (isolation, work) =>
+      prisma.$transaction((tx: Loaded) => work({ tx, run: (text, value) => tx.$executeRawUnsafe(text, value) }), {
+        ...{ timeout: 20_000, maxWait: 20_000 },
+        isolationLevel: isolation === 'serializable' ? 'Serializable' : 'ReadCommitted',
+      })
+    return { transact, close: () => prisma.$disconnect() }
+  },
 }
 
 async function ofDrizzle(db: Loaded): Promise<Transact> {

@@ -65,10 +65,12 @@ function readable(error: unknown, schema: string): unknown {
 /** Clients wrap the server's error, each in its own way. */
 function sqlStateIn(error: unknown, depth = 0): string | undefined {
   if (typeof error !== 'object' || error === null || depth > 4) return undefined
-  const { code, cause, driverError, meta, originalCode } = error as Record<string, unknown>
+  const { code, cause, driverAdapterError, driverError, meta, originalCode } = error as Record<string, unknown>
   const own = [code, originalCode].find(
     (one) => typeof one === 'string' && /^[0-9A-Z]{5}$/.test(one) && !/^P\d{4}$/.test(one),
   )
   if (own !== undefined) return own as string
-  return [cause, driverError, meta].map((one) => sqlStateIn(one, depth + 1)).find((one) => one !== undefined)
+  return [cause, driverAdapterError, driverError, meta]
+    .map((one) => sqlStateIn(one, depth + 1))
+    .find((one) => one !== undefined)
 }
