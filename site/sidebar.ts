@@ -67,6 +67,8 @@ export const sidebar: SidebarEntry[] = [
       { text: 'A nightly report', link: '/guides/nightly-report' },
       { text: 'Encode video', link: '/guides/encode-video' },
       { text: 'Sync entities', link: '/guides/sync-entities' },
+      { text: 'Drizzle', link: '/guides/drizzle' },
+      { text: 'Prisma', link: '/guides/prisma' },
       { text: 'An outbox', link: '/guides/outbox' },
       { text: 'Test your tasks', link: '/guides/test-tasks' },
       { text: 'Next.js', link: '/guides/nextjs' },
@@ -117,6 +119,7 @@ export const sidebar: SidebarEntry[] = [
     items: [
       { text: 'The life of a job', link: '/job-lifecycle' },
       { text: 'Crashes', link: '/crashes' },
+      { text: 'Which store', link: '/stores/README' },
       { text: 'The SQLite store', link: '/stores/sqlite' },
       { text: 'The Postgres store', link: '/stores/postgres' },
       { text: 'The Redis store', link: '/stores/redis' },
@@ -134,6 +137,7 @@ export const sidebar: SidebarEntry[] = [
     items: [
       { text: 'BullMQ', link: '/coming-from/bullmq' },
       { text: 'pg-boss', link: '/coming-from/pg-boss' },
+      { text: 'graphile-worker', link: '/coming-from/graphile-worker' },
       { text: 'Sidekiq', link: '/coming-from/sidekiq' },
       { text: 'Kale', link: '/coming-from/kale' },
       { text: 'Lowkiq', link: '/coming-from/lowkiq' },

@@ -91,6 +91,8 @@ const absent: Readonly<Record<string, readonly string[]>> = {
 /** Sentences of other pages that say so, and the names under which Millrace would have it. */
 const absentElsewhere: readonly (readonly [RegExp, readonly string[]])[] = [
   [/events\s+that\s+are\s+kept/, ['QueueAdmin.eventLog', 'Mill.events']],
+  [/RRULE\s+schedules,\s+`publish\(\)`/, ['ScheduleOptions.rrule', 'Mill.publish', 'Mill.subscribe']],
+  [/a\s+crontab\s+as\s+a\s+file/, ['MillOptions.crontab', 'millrace schedules import']],
 ]
 
 const pages = documents().filter(({ path }) => path.startsWith('docs/coming-from/'))

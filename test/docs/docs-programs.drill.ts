@@ -213,6 +213,8 @@ export const makeStore = () => new MemoryStore(systemClock)`,
   it('are all run', () => {
     // By test/testing/test-runners.drill.ts; those of the guides by test/docs/docs-guides.drill.ts.
     const asTests = ['tasks.mjs', 'sign-up.test.mjs', 'welcome.test.mjs']
+    // By test/docs/docs-movers.test.ts.
+    const movers = ['mails.mjs', 'move-from-pg-boss.mjs', 'move-from-graphile-worker.mjs', 'schedules-of-crontab.mjs']
     const run = new Set([
       'first-job.mjs',
       'order-cache.mjs',
@@ -220,6 +222,7 @@ export const makeStore = () => new MemoryStore(systemClock)`,
       ...twins,
       mover,
       ...asTests,
+      ...movers,
     ])
     const js = blocks.filter(({ language, at }) => language === 'js' && !/^docs\/(?:troubleshooting|guides)\//.test(at))
 

@@ -35,6 +35,12 @@ export function folderOf(...told: Document[]): string {
     'bullmq',
     'ioredis',
     'rolldown',
+    'pg',
+    'pg-boss',
+    'graphile-worker',
+    'drizzle-orm',
+    '@prisma/client',
+    '@prisma/adapter-pg',
   ]) {
     mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
@@ -50,4 +56,4 @@ export function shownAfter(path: string, file: string): string {
 
 /** Runs a program of such a folder to its end. */
 export const execute = (file: string, cwd: string, env: Record<string, string> = {}) =>
-  spawnSync(process.execPath, [file], { cwd, encoding: 'utf8', timeout: 20_000, env: { ...process.env, ...env } })
+  spawnSync(process.execPath, [file], { cwd, encoding: 'utf8', timeout: 60_000, env: { ...process.env, ...env } })

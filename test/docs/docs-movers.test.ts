@@ -1,0 +1,303 @@
+/** The movers on the pages of those who come from other queues on Postgres, run on stores that those queues have made. */
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Logger, makeWorkerUtils } from 'graphile-worker'
+import { type JobRecord, type Mill, millrace } from 'millrace'
+import pg from 'pg'
+import { PgBoss } from 'pg-boss'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { postgresDatabase } from '../worker-postgres.js'
+import { Document } from './document.js'
+import { execute, folderOf, shownAfter } from './documented-project.js'
+
+const inAnHour = () => new Date(Math.ceil(Date.now() / 1_000) * 1_000 + 3_600_000)
+
+/** A project with the programs of this page, on a database of its own. */
+async function pageOn(name: string) {
+  const page = new Document(`docs/coming-from/${name}.md`)
+  const url = await postgresDatabase()
+  const cwd = folderOf(page)
+  const run = (file: string) => {
+    const { status, signal, stdout, stderr } = execute(file, cwd, { DATABASE_URL: url })
+    return { status: signal ?? status, stdout: stdout.trim().split('\n'), stderr }
+  }
+  const db = new pg.Client(url)
+  await db.connect()
+  onTestFinished(() => db.end())
+  return { page, url, db, cwd, run, mover: `move-from-${name}.mjs` }
+}
+
+/** The mover with some of its text changed, as a file beside it. */
+function changed(page: Document, cwd: string, mover: string, changes: Readonly<Record<string, string>>): string {
+  let { text } = page.blocks.find(({ file }) => file === mover)!
+  for (const [was, is] of Object.entries(changes)) {
+    expect(text).toContain(was)
+    text = text.replaceAll(was, is)
+  }
+  const name = `changed-${mover}`
+  writeFileSync(join(cwd, name), text)
+  return name
+}
+
+/** A mill that looks, and does not work. */
+function lookingAt(url: string): Mill {
+  const mill = millrace({ store: url, queues: { mails: {} } })
+  onTestFinished(() => mill.close())
+  return mill
+}
+
+/** In the order in which they run. */
+async function jobsOf(mill: Mill, queue: string): Promise<JobRecord[]> {
+  const found: JobRecord[] = []
+  for (let page: { cursor?: string } = {}; ; ) {
+    const { jobs, cursor } = await mill.queue(queue).jobs.list({ ...page, by: 'time', limit: 200 })
+    found.push(...jobs)
+    if (cursor === undefined) return found
+    page = { cursor }
+  }
+}
+
+const dies = `process.kill(process.pid, 'SIGKILL')`
+
+/** Fails the job of this id again and again, without waiting, until it is dead. */
+const workerOf = (id: string) => `
+import { mill } from './mails.mjs'
+const ended = new Promise((resolve) => {
+  mill.on('job.failed', async ({ id, attempt }) => {
+    console.log('failed', attempt)
+    while ((await mill.queue('mails').jobs.runNow(['${id}'])).length === 0) await new Promise(setImmediate)
+  })
+  mill.on('job.buried', ({ reason }) => resolve(console.log(reason)))
+})
+await mill.worker({ queues: ['mails'] }).start()
+await ended
+await mill.close()`
+
+/** Runs the ordered job, and says its id. */
+const syncing = `
+import { mill } from './mails.mjs'
+const ended = new Promise((resolve) => mill.on('job.completed', ({ id }) => resolve(console.log(id))))
+await mill.worker({ queues: ['syncs'] }).start()
+await ended
+await mill.close()`
+
+describe('the mover from pg-boss', { timeout: 180_000 }, () => {
+  async function boss(url: string): Promise<PgBoss> {
+    const boss = new PgBoss({ connectionString: url, schedule: false, supervise: false })
+    boss.on('error', () => {})
+    await boss.start()
+    onTestFinished(() => boss.stop({ graceful: false }))
+    await boss.createQueue('welcome', { retryLimit: 2 })
+    return boss
+  }
+
+  it('moves waiting jobs as they are, and schedules; what runs, waits for others or has no task stays', async () => {
+    const { url, db, run, mover } = await pageOn('pg-boss')
+    const from = await boss(url)
+    await from.createQueue('other')
+    const runAt = inAnHour()
+    const failed = (await from.send('welcome', { to: 'failed@once' }))!
+    await from.fail('welcome', (await from.fetch('welcome'))[0]!.id)
+    await db.query(`UPDATE pgboss.job SET start_after = now() WHERE state = 'retry'`)
+    const running = (await from.send('welcome', { to: 'runs@now' }, { priority: 9 }))!
+    expect((await from.fetch('welcome'))[0]!.id).toBe(running)
+    const later = (await from.send('welcome', { to: 'later@on' }, { startAfter: runAt, priority: 3, retryLimit: 7 }))!
+    const urgent = (await from.send('welcome', { to: 'urgent@now' }, { priority: 70_000 }))!
+    await from.send('other', {})
+    const flow = await from.flow([
+      { ref: 'first', name: 'welcome', data: { to: 'first@flow' } },
+      { ref: 'then', name: 'welcome', data: { to: 'then@flow' }, dependsOn: ['first'] },
+    ])
+    await from.schedule(
+      'welcome',
+      '0 4 * * 1',
+      { to: 'ops@example.com' },
+      { tz: 'Europe/Zurich', key: 'ops', priority: 2 },
+    )
+
+    expect(run(mover)).toEqual({
+      status: 0,
+      stderr: '',
+      stdout: [
+        '4 moved, 2 left',
+        ...[flow['first'], flow['then']].sort().map((id) => `${id}: it belongs to a flow`),
+        'still in pg-boss: 1 created in other',
+        'still in pg-boss: 2 created in welcome',
+        'still in pg-boss: 1 active in welcome',
+      ],
+    })
+
+    const mill = lookingAt(url)
+    const moved = await jobsOf(mill, 'mails')
+    const asWas = { task: 'welcome', state: 'ready' }
+    expect(moved).toHaveLength(3)
+    expect(moved).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ ...asWas, id: failed, input: { to: 'failed@once' }, meta: { attemptsLeft: 2 } }),
+        expect.objectContaining({ ...asWas, id: urgent, priority: 32_767, meta: { attemptsLeft: 3 } }),
+        expect.objectContaining({ id: later, state: 'scheduled', runAt, priority: 3, meta: { attemptsLeft: 8 } }),
+      ]),
+    )
+    const { schedules } = await mill.schedules.list()
+    expect(schedules).toEqual([
+      expect.objectContaining({ name: 'welcome-ops', cron: '0 4 * * 1', timeZone: 'Europe/Zurich' }),
+    ])
+    expect(await from.getSchedules()).toEqual([])
+    expect(run(mover).stdout[0]).toBe('0 moved, 2 left')
+  })
+
+  it('leaves each of 600 jobs in one place when it dies, and moves the rest in their order when it runs again', async () => {
+    const { page, url, cwd, db, run, mover } = await pageOn('pg-boss')
+    const from = await boss(url)
+    await from.insert(
+      'welcome',
+      Array.from({ length: 600 }, (_, n) => ({ data: { to: `${n}@example.com` } })),
+    )
+    // Those of one insert have the same time.
+    const nth = `split_part(data ->> 'to', '@', 1)::int * interval '1 ms'`
+    await db.query(`UPDATE pgboss.job SET created_on = created_on + ${nth}`)
+    const places = async () => {
+      const there = (await db.query(`SELECT id FROM pgboss.job WHERE state < 'active'`)).rows.map(
+        ({ id }) => id as string,
+      )
+      const here = (await jobsOf(lookingAt(url), 'mails')).map(({ id }) => id)
+      expect(new Set([...there, ...here]).size).toBe(600)
+      expect(there.length + here.length).toBe(600)
+      return here.length
+    }
+    const beforeCommit = changed(page, cwd, mover, { [`await db.query('COMMIT')`]: dies })
+    expect(run(beforeCommit).status).toBe('SIGKILL')
+    expect(await places()).toBe(0)
+    const afterCommit = changed(page, cwd, mover, { 'moved += taken.length': dies })
+    expect(run(afterCommit).status).toBe('SIGKILL')
+    expect(await places()).toBe(500)
+
+    expect(run(mover)).toMatchObject({ status: 0, stdout: ['100 moved, 0 left'] })
+    expect(await places()).toBe(600)
+    const inputs = (await jobsOf(lookingAt(url), 'mails')).map(({ input }) => (input as { to: string }).to)
+    expect(inputs).toEqual(Array.from({ length: 600 }, (_, n) => `${n}@example.com`))
+  })
+
+  it('by enqueue() finds after a crash what it had moved', async () => {
+    const { page, url, cwd, run, mover } = await pageOn('pg-boss')
+    const from = await boss(url)
+    await from.insert('welcome', [{ data: { to: 'a@example.com' } }, { data: { to: 'b@example.com' } }])
+    const byId = {
+      'mill.enqueueIn(db, ': 'mill.enqueue(',
+      "left.set(id, 'the mill has a job of this id, or had one lately')": 'taken.push(id)',
+    }
+    expect(run(changed(page, cwd, mover, { ...byId, [`await db.query('COMMIT')`]: dies })).status).toBe('SIGKILL')
+    const mill = lookingAt(url)
+    expect(await jobsOf(mill, 'mails')).toHaveLength(2)
+    expect(run(changed(page, cwd, mover, byId)).stdout).toEqual(['2 moved, 0 left'])
+    expect(await jobsOf(mill, 'mails')).toHaveLength(2)
+  })
+
+  it('takes along the attempts that a job has left', async () => {
+    const { url, cwd, run, mover } = await pageOn('pg-boss')
+    const from = await boss(url)
+    const id = (await from.send('welcome', { to: 'nobody' }))!
+    await from.fail('welcome', (await from.fetch('welcome'))[0]!.id)
+    run(mover)
+    writeFileSync(join(cwd, 'work.mjs'), workerOf(id))
+
+    const { stdout } = run('work.mjs')
+    expect(stdout).toEqual(['failed 1', 'failed 2', 'used the attempts that pg-boss had left it'])
+  })
+})
+
+describe('the mover from graphile-worker', { timeout: 180_000 }, () => {
+  async function worker(url: string) {
+    const utils = await makeWorkerUtils({ connectionString: url, logger: new Logger(() => () => {}) })
+    onTestFinished(() => utils.release())
+    await utils.migrate()
+    return utils
+  }
+
+  it('moves waiting jobs as they are, named queues into ordered ones; what runs, has failed or has no task stays', async () => {
+    const { url, db, cwd, run, mover } = await pageOn('graphile-worker')
+    const from = await worker(url)
+    const runAt = inAnHour()
+    const plain = await from.addJob('welcome', { to: 'plain@now' }, { priority: 5 })
+    await from.addJob('welcome', { to: 'keyed@later' }, { jobKey: 'mail-42', runAt, maxAttempts: 4, priority: -3 })
+    const named = await from.addJob('welcome', { to: 'named@queue' }, { queueName: 'mails' })
+    for (const version of [1, 2]) await from.addJob('sync', { account: 'ignored', version }, { queueName: 'account 7' })
+    await from.addJob('other', {})
+    const running = await from.addJob('welcome', { to: 'runs@now' })
+    await db.query(
+      `UPDATE graphile_worker._private_jobs SET locked_at = now(), locked_by = 'w', attempts = 1 WHERE id = $1`,
+      [running.id],
+    )
+    await from.permanentlyFailJobs([(await from.addJob('welcome', { to: 'failed@ever' })).id])
+
+    expect(run(mover)).toEqual({
+      status: 0,
+      stderr: '',
+      stdout: [
+        '4 moved, 1 left',
+        `${named.id}: in the queue 'mails', and its task is not ordered`,
+        'still in graphile-worker: 1 other',
+        'still in graphile-worker: 1 welcome',
+        'still in graphile-worker: 1 welcome, failed',
+        'still in graphile-worker: 1 welcome, running',
+      ],
+    })
+
+    const mill = lookingAt(url)
+    expect(await jobsOf(mill, 'mails')).toEqual([
+      expect.objectContaining({
+        ...{ id: `graphile-${plain.id}`, task: 'welcome', state: 'ready', priority: -5 },
+        ...{ input: { to: 'plain@now' }, meta: { attemptsLeft: 25 } },
+      }),
+      expect.objectContaining({ id: 'mail-42', state: 'scheduled', runAt, priority: 3, meta: { attemptsLeft: 4 } }),
+    ])
+    expect(run(mover).stdout[0]).toBe('0 moved, 1 left')
+    writeFileSync(join(cwd, 'sync.mjs'), syncing)
+    expect(run('sync.mjs').stdout).toEqual(['[ 1, 2 ]', 'account 7'])
+  })
+
+  it('leaves each of 600 jobs in one place when it dies, and moves the rest when it runs again', async () => {
+    const { page, url, cwd, db, run, mover } = await pageOn('graphile-worker')
+    const from = await worker(url)
+    await from.addJobs(
+      Array.from({ length: 600 }, (_, n) => ({ identifier: 'welcome', payload: { to: `${n}@example.com` } })),
+    )
+    const places = async () => {
+      const there = (await db.query('SELECT id FROM graphile_worker.jobs')).rows.map(({ id }) => `graphile-${id}`)
+      const here = (await jobsOf(lookingAt(url), 'mails')).map(({ id }) => id)
+      expect(new Set([...there, ...here]).size).toBe(600)
+      expect(there.length + here.length).toBe(600)
+      return here.length
+    }
+    expect(run(changed(page, cwd, mover, { [`await db.query('COMMIT')`]: dies })).status).toBe('SIGKILL')
+    expect(await places()).toBe(0)
+    expect(run(changed(page, cwd, mover, { 'moved += taken.length': dies })).status).toBe('SIGKILL')
+    expect(await places()).toBe(500)
+    expect(run(mover)).toMatchObject({ status: 0, stdout: ['100 moved, 0 left'] })
+    expect(await places()).toBe(600)
+  })
+
+  it('takes along the attempts that a job has left', async () => {
+    const { url, db, cwd, run, mover } = await pageOn('graphile-worker')
+    const from = await worker(url)
+    const { id } = await from.addJob('welcome', { to: 'nobody' }, { maxAttempts: 4 })
+    await db.query('UPDATE graphile_worker._private_jobs SET attempts = 3 WHERE id = $1', [id])
+    run(mover)
+    writeFileSync(join(cwd, 'work.mjs'), workerOf(`graphile-${id}`))
+
+    expect(run('work.mjs').stdout).toEqual(['failed 1', 'used the attempts that graphile-worker had left it'])
+  })
+
+  it('makes of a crontab the schedules that its page shows', async () => {
+    const { page, cwd, run } = await pageOn('graphile-worker')
+    const [line] = page.codeSpans.filter((code) => code.startsWith('0 4 '))
+    writeFileSync(join(cwd, 'crontab'), `# a comment\n\n  ${line}\n`)
+
+    expect(run('schedules-of-crontab.mjs')).toEqual({
+      status: 0,
+      stderr: '',
+      stdout: [shownAfter(page.path, 'schedules-of-crontab.mjs').trim()],
+    })
+  })
+})
