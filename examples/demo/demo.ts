@@ -3,7 +3,7 @@
  * history of a git repository through an ordered one, a crawl of two web sites through a throttled one, and an archive by a
  * process that outlives its worker.
  *
- *   npm run demo [-- DIR] [--json] [--keep]        on a SQLite file of its own, or the Redis or SQS of MILLRACE_STORE
+ *   npm run demo [-- DIR] [--json] [--keep]        on a SQLite file of its own, or the Postgres, Redis or SQS of MILLRACE_STORE
  */
 
 import { join, resolve } from 'node:path'

@@ -1,7 +1,7 @@
 /**
- * The place of the demo: a namespace of the Redis or SQS that `MILLRACE_STORE` names, or a SQLite file of its own; and a folder
- * for its ledger and its archive. What the demo puts there goes at its end, and what a demo that was killed has left in a Redis
- * goes at the begin of the next.
+ * The place of the demo: a namespace of the Postgres, Redis or SQS that `MILLRACE_STORE` names, or a SQLite file of its own; and a
+ * folder for its ledger and its archive. What the demo puts there goes at its end, and what a demo that was killed has left on a
+ * server goes at the begin of the next.
  */
 
 import { mkdtemp, rm } from 'node:fs/promises'
@@ -14,14 +14,14 @@ import { Ledger } from './ledger.js'
 import { type Result, resultsOf } from './verdict.js'
 
 /** No other store has a namespace for the demo, and it must not touch the jobs of others. */
-const redisUrl = /^rediss?[:+]/
+const serverUrl = /^(?:rediss?[:+]|postgres(?:ql)?:)/
 const sqsUrl = /^sqs:/
 
 interface PlaceParts {
   readonly mill: Mill
   readonly ledger: Ledger
   readonly home: string
-  readonly isRedis: boolean
+  readonly isServer: boolean
   readonly sqs: Service | undefined
   readonly before: readonly QueueDepth[]
 }
@@ -30,7 +30,7 @@ export class Place {
   readonly mill: Mill
   readonly ledger: Ledger
   readonly #home: string
-  readonly #isRedis: boolean
+  readonly #isServer: boolean
   /** Undefined where it is no SQS. */
   readonly #sqs: Service | undefined
   /** The store counts what it has done since it exists. */
@@ -40,18 +40,18 @@ export class Place {
     this.mill = parts.mill
     this.ledger = parts.ledger
     this.#home = parts.home
-    this.#isRedis = parts.isRedis
+    this.#isServer = parts.isServer
     this.#sqs = parts.sqs
     this.#before = new Map(parts.before.map((depth) => [depth.queue, depth]))
   }
 
   static async open(): Promise<Place> {
     const given = process.env['MILLRACE_STORE'] ?? ''
-    const isRedis = redisUrl.test(given)
+    const isServer = serverUrl.test(given)
     const home = await mkdtemp(join(tmpdir(), 'millrace-demo-'))
     const sqs = sqsUrl.test(given) ? await sqsAt(given) : undefined
     // The workers, and the configuration when it is loaded, read the environment.
-    if (!isRedis) process.env['MILLRACE_STORE'] = sqs?.address ?? `sqlite:${join(home, 'jobs.db')}`
+    if (!isServer) process.env['MILLRACE_STORE'] = sqs?.address ?? `sqlite:${join(home, 'jobs.db')}`
     process.env['MILLRACE_DEMO_LEDGER'] = join(home, 'ledger.db')
     const config = sqs === undefined ? './millrace.config.ts' : './sqs.config.ts'
     process.env['MILLRACE_CONFIG'] = fileURLToPath(new URL(config, import.meta.url))
@@ -63,7 +63,7 @@ export class Place {
       if (sqs !== undefined && before.some(({ ready, scheduled }) => ready + scheduled > 0))
         throw new Error('another demo has left messages in the queues millrace-demo-* there: purge them')
       const ledger = new Ledger(process.env['MILLRACE_DEMO_LEDGER'])
-      const place = new Place({ mill, ledger, home, isRedis, sqs, before })
+      const place = new Place({ mill, ledger, home, isServer, sqs, before })
       if (sqs === undefined) await place.#removeJobs()
       return place
     } catch (error) {
@@ -103,14 +103,14 @@ export class Place {
   /** Removes what the demo has made, or keeps it and says where that is. */
   async close(keep: boolean): Promise<string | undefined> {
     try {
-      if (!keep && this.#isRedis) await this.#removeJobs()
+      if (!keep && this.#isServer) await this.#removeJobs()
     } finally {
       await this.mill.close()
       this.ledger.close()
       await this.#sqs?.stop()
       if (!keep) await rm(this.#home, { recursive: true, force: true })
     }
-    return keep ? `${this.#home}${this.#isRedis ? ', and the namespace millrace-demo' : ''}` : undefined
+    return keep ? `${this.#home}${this.#isServer ? ', and the namespace millrace-demo' : ''}` : undefined
   }
 
   async #removeJobs(): Promise<void> {
