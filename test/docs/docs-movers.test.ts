@@ -1,15 +1,17 @@
-/** The movers on the pages of those who come from other queues on Postgres, run on stores that those queues have made. */
+/** The movers: from other queues on Postgres, run on stores that those queues have made; and from one of our stores to another. */
 
+import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Logger, makeWorkerUtils } from 'graphile-worker'
-import { type JobRecord, type Mill, millrace } from 'millrace'
+import { defineTask, type JobRecord, type Mill, millrace } from 'millrace'
 import pg from 'pg'
 import { PgBoss } from 'pg-boss'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { root } from '../cli/project.js'
 import { postgresDatabase } from '../worker-postgres.js'
 import { Document } from './document.js'
-import { execute, folderOf, shownAfter } from './documented-project.js'
+import { execute, folderOf, shellLines, shownAfter } from './documented-project.js'
 
 const inAnHour = () => new Date(Math.ceil(Date.now() / 1_000) * 1_000 + 3_600_000)
 
@@ -300,4 +302,40 @@ describe('the mover from graphile-worker', { timeout: 180_000 }, () => {
       stdout: [shownAfter(page.path, 'schedules-of-crontab.mjs').trim()],
     })
   })
+})
+
+it('the commands of the page on stores bring what waits in a SQLite file to Postgres, each once', {
+  timeout: 120_000,
+}, async () => {
+  const page = new Document('docs/stores/README.md')
+  const cwd = folderOf()
+  const config = `
+import { defineTask, millrace } from 'millrace'
+const mail = defineTask({ name: 'mail', run() {} })
+export default millrace({ store: process.env.MILLRACE_STORE, tasks: [mail], queues: { low: {} } })`
+  writeFileSync(join(cwd, 'millrace.config.mjs'), config)
+  const url = await postgresDatabase()
+  const mail = defineTask({ name: 'mail', run() {} })
+  const [old, mill] = [`sqlite:${cwd}/.millrace/jobs.db`, url].map((store) =>
+    millrace({ store, tasks: [mail], queues: { low: {} } }),
+  ) as [Mill, Mill]
+  onTestFinished(async () => void (await Promise.all([old.close(), mill.close()])))
+  const numbers = Array.from({ length: 250 }, (_, n) => n)
+  await old.enqueueMany(mail, numbers)
+  const later = { id: 'later', runAt: inAnHour(), priority: -7, meta: { by: 'ada' }, group: 'g' }
+  await old.enqueue(mail, 'later', { ...later, queue: 'low' })
+
+  const run = (line: string) => {
+    const command = line
+      .replace('npx millrace', `'${process.execPath}' '${join(root, 'dist/cli/main.js')}'`)
+      .replace(/postgres:\S+/, url)
+    const { status, stderr } = spawnSync('sh', ['-c', command], { cwd, encoding: 'utf8', timeout: 60_000 })
+    expect({ line, status, stderr }).toEqual({ line, status: 0, stderr: '' })
+  }
+  const [list, enqueue, clear] = shellLines(page)
+  for (const line of [list!, enqueue!, enqueue!, clear!]) run(line)
+
+  expect((await jobsOf(mill, 'default')).map(({ input }) => input)).toEqual(numbers)
+  expect(await jobsOf(mill, 'low')).toEqual([expect.objectContaining(later)])
+  expect(await jobsOf(old, 'default')).toEqual([])
 })

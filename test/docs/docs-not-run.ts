@@ -18,6 +18,10 @@ export const notRun: readonly [RegExp, string][] = [
     /^MILLRACE_STORE=(?:redis|postgres):\S+ npx millrace (?:doctor|work)/,
     'needs a server at this address; the tests run both on their own',
   ],
+  [
+    /^MILLRACE_STORE=\S+ npx millrace (?:jobs list --envelope|enqueue - --envelope|queues clear default --yes)/,
+    'test/docs/docs-movers.test.ts runs them',
+  ],
   [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
   [/^npm ci && npm test$/, 'this test is part of it'],
   [/^MILLRACE_STORE=(postgres|redis|sqs):\S+ npm run demo$/, 'test/end-to-end runs the demo on each'],
