@@ -15,13 +15,14 @@ import { defaultStartAt, type HarnessMaker, type StoreHarness } from './store-ha
 
 /**
  * `isRemote`: whether it behaves like a server, which is away while it restarts. `byClock`: whether a job is ready as soon as it is
- * due, without a trace of the change, and whether what is too old or too much goes at once.
+ * due, without a trace of the change, whether what is too old or too much goes at once, and whether a server tells its start in ms.
  */
 export async function memoryHarness(
   options: Parameters<HarnessMaker>[0] & { readonly isRemote?: boolean; readonly byClock?: boolean } = {},
 ): Promise<StoreHarness> {
   const clock = new ManualClock(options.startAt ?? defaultStartAt)
   const data = new MemoryData(options.isRemote, options.mostClaimBytes)
+  if (options.byClock) data.uptimeStepMs = 1
   const forget = () => {
     if (options.byClock) for (const queue of data.queues.all()) trim(queue, clock.now())
   }

@@ -6,15 +6,13 @@ import type { CanonicalEntry, CanonicalJob, CanonicalState } from './canonical-s
 /**
  * A lane gets and loses its turn, and is shut, when a claim looks at it: claims show whose turn it is, and what a limit denies.
  * Of fences only their growth is compared, which the audit shows, and of places the ms: what came in the same ms has its order,
- * which claims and listings show. What waits behind a running job is ready as soon as it is due. The memory store knows in whole
- * seconds when it was started.
+ * which claims and listings show. What waits behind a running job is ready as soon as it is due.
  */
 export function stateByClock(state: CanonicalState): CanonicalState {
   const queues = state.queues.map((queue) => ({
     ...queue,
     lanes: { ...queue.lanes, turns: [], shut: [] },
     jobs: queue.jobs.map((job) => jobByClock(job, state.now)),
-    sparesInMs: queue.sparesInMs === null ? null : Math.ceil(queue.sparesInMs / 1_000) * 1_000,
   }))
   return { ...state, queues }
 }

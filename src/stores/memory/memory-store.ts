@@ -67,6 +67,8 @@ export class MemoryData {
   run = 'first'
   /** The start of the present run, for leases. */
   startedAt = Number.NEGATIVE_INFINITY
+  /** How exactly a server tells its uptime: most do in whole seconds. */
+  uptimeStepMs = 1_000
 
   constructor(isRemote = false, mostBytes = mostClaimBytes) {
     this.isRemote = isRemote
@@ -76,6 +78,11 @@ export class MemoryData {
   restart(now: number): void {
     this.run += ' again'
     if (this.isRemote) this.startedAt = now
+  }
+
+  /** The start of the present run as the server tells it. */
+  toldStart(now: number): number {
+    return now - Math.floor((now - this.startedAt) / this.uptimeStepMs) * this.uptimeStepMs
   }
 }
 
@@ -306,7 +313,7 @@ function ask(
   data: MemoryData,
 ): QueueAnswer {
   if (queue !== undefined)
-    return claimFrom(queue, { ...from, limit }, by, { now, run: data.run, startedAt: data.startedAt }, load)
+    return claimFrom(queue, { ...from, limit }, by, { now, run: data.run, startedAt: data.toldStart(now) }, load)
   const empty = { queue: from.queue, shard: from.shard!, reason: 'empty' as const }
   return { claims: [], crashed: [], buried: [], expired: [], waits: [empty], more: false, rings: false }
 }

@@ -54,8 +54,7 @@ function recover(queue: MemoryQueue, leaseMs: number, { now, run, startedAt }: C
   if (first === undefined || first.leaseUntil > now) return crashes
   if (queue.run !== run) {
     queue.run = run
-    // A server reports its uptime in whole seconds.
-    queue.sparesUntil = now - Math.floor((now - startedAt) / 1_000) * 1_000 + leaseMs
+    queue.sparesUntil = startedAt + leaseMs
   }
   if (queue.sparesUntil > now) return crashes
   for (const job of queue.running.head(upkeepLimit)) {

@@ -122,7 +122,7 @@ BEGIN
     'siblings', array_to_json(siblings), 'siblingsRunning', (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = ANY (siblings)),
     'running', CASE WHEN is_busy OR coalesce(q.max_running, q.max_per_group) IS NOT NULL THEN (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = p_q) ELSE 0 END,
     'groupedRunning', CASE WHEN q.max_per_group IS NOT NULL THEN (SELECT coalesce(sum(c.n), 0) FROM @.lane_count c WHERE c.qid = p_q) ELSE 0 END,
-    'free', free, 'lanes', lanes, 'others', EXISTS (SELECT FROM (SELECT grp FROM @.lane WHERE qid = p_q AND shut_until IS NOT NULL ORDER BY qid, shut_until, grp LIMIT 10) l, @.job j
+    'free', free, 'lanes', lanes, 'others', EXISTS (SELECT FROM (SELECT grp FROM @.lane WHERE qid = p_q AND shut_until IS NOT NULL AND NOT grp = ANY (shut) ORDER BY qid, shut_until, grp LIMIT 10) l, @.job j
       WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi)
       OR EXISTS (SELECT FROM (SELECT grp FROM @.lane WHERE qid = p_q AND (paused OR blocked) ORDER BY qid, grp LIMIT 10) l, @.job j
       WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi), 'suspect', suspect,

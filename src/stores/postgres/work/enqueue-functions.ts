@@ -31,9 +31,9 @@ BEGIN
     RETURN json_build_object('t', t / 1000, 'done', 'draining');
   END IF;
   IF is_ours AND NOT p_new THEN
-    -- What is remembered of these ids may be out of date.
-    WITH old AS (DELETE FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state <> 4 AND until_ms <= t / 1000
-      AND (state > 4 OR finished_ms + remember_ms <= t / 1000) RETURNING id)
+    -- What is remembered of these ids may be out of date. A result that is kept longer stands in nobody's way.
+    WITH old AS (DELETE FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND (state > 4 AND until_ms <= t / 1000
+      OR state = 3 AND finished_ms + remember_ms <= t / 1000 AND (until_ms <= t / 1000 OR flags & 112 = 0)) RETURNING id)
     DELETE FROM @.checkpoint c USING old WHERE c.id = old.id AND c.qid = p_q;
   END IF;
   IF p_places IS NOT NULL THEN
