@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
@@ -18,6 +19,22 @@ function connectionTo(url = server.url): PostgresConnection {
   const connection = new PostgresConnection(postgresAddress(url), 'jobs')
   opened.push(connection)
   return connection
+}
+
+/** A socket whose server says goodbye in the packet of its first answer, as if an administrator had ended the connection. */
+function endedWithFirstAnswer(): Socket {
+  const fields = Buffer.from('SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0')
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(fields.length + length.length)
+  const goodbye = Buffer.concat([Buffer.from('E'), length, fields])
+  const socket = new Socket()
+  const emit = socket.emit.bind(socket) as (event: string, ...values: unknown[]) => boolean
+  socket.emit = (event: string, ...values: unknown[]) => {
+    const [chunk] = values
+    if (event !== 'data' || !(chunk as Buffer).includes('pg_is_in_recovery')) return emit(event, ...values)
+    return emit(event, Buffer.concat([chunk as Buffer, goodbye]))
+  }
+  return socket
 }
 
 const isUnavailable = (inDoubt: boolean) => expect.objectContaining({ code: 'store-unavailable', inDoubt })
@@ -47,6 +64,19 @@ describe('a connection to Postgres', () => {
 
     await cut
     expect(await connection.query('SELECT 1', [])).toEqual([[1]])
+  })
+
+  it('connects again if the server ends a connection together with its first answer', async () => {
+    let sockets = 0
+    const stream = () => {
+      sockets += 1
+      return sockets === 1 ? endedWithFirstAnswer() : new Socket()
+    }
+    const connection = new PostgresConnection({ ...postgresAddress(server.url), stream }, 'jobs')
+    opened.push(connection)
+
+    expect(await connection.query('SELECT 1', [])).toEqual([[1]])
+    expect(sockets).toBe(2)
   })
 
   it('tries the hosts of its address in turn', async () => {

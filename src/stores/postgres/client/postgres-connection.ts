@@ -256,6 +256,8 @@ export class PostgresConnection {
         const { rows } = await client.query({ text: 'SELECT pg_is_in_recovery()', rowMode: 'array' })
         if (rows[0]?.[0] === true) throw standby(this.#where)
         for (const channel of this.#channels) await client.query(`LISTEN ${quoted(channel)}`)
+        // Its end may come in the packet of its last answer, and is heard before that.
+        if (live.isOver) throw new Error('the server ended the connection')
       } catch (error) {
         trouble = error
         live.isOver = true
