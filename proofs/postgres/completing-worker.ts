@@ -10,7 +10,7 @@ import { leaseMs, type WorkerWord } from '../crew.js'
 import { pay, type TransactionSite } from './transaction-words.js'
 
 const { store, client: name } = JSON.parse(process.argv[2]!) as TransactionSite
-const say = (word: WorkerWord) => process.send?.(word)
+const say = (word: WorkerWord) => process.connected && process.send!(word)
 const client = await clients[name]!(store.split('?')[0]!)
 const pauseMs = 60
 const pause = () => delay(Math.random() * pauseMs)

@@ -60,7 +60,7 @@ await Promise.all(
   Array.from({ length: lanes }, async () => {
     for (let number = next++; number < to; number = next++) {
       // The parent must have this message before the round kills this process.
-      await say({ begun: number })
+      await say({ begun: number, repeated })
       const round = roundOf(seed, number)
       for (;;) {
         try {
@@ -75,7 +75,6 @@ await Promise.all(
     }
   }),
 )
-await say({ repeated })
 await mill.close()
 await client.close()
 process.disconnect()

@@ -26,7 +26,7 @@ export interface Round {
 
 const ends = ['commit', 'commit', 'commit', 'rollback', 'rollback', 'refused'] as const
 /** A new process takes a second to start. */
-const killShare = 0.04
+const killShare = 0.03
 
 /** The round of this number. It is the same in every process. */
 export function roundOf(seed: number, number: number): Round {
@@ -37,8 +37,11 @@ export function roundOf(seed: number, number: number): Round {
   return { isolation, end, jobs: 1 + below(3), at: below(4) }
 }
 
-/** `begun`: a round; `repeated`: transactions that were begun anew, as Postgres asks. */
-export type ProducerWord = { readonly begun: number } | { readonly repeated: number }
+/** `begun`: a round; `repeated`: how many transactions the process has begun anew, as Postgres asks. */
+export interface ProducerWord {
+  readonly begun: number
+  readonly repeated: number
+}
 
 export const ship = defineTask({ name: 'ship', queue: 'shipments' })
 /** A transaction that has to begin anew fails its handler, and the next run begins it. */

@@ -16,7 +16,7 @@ export interface OrdersOutcome {
   readonly rounds: Readonly<Record<Round['end'], number>>
   /** Processes that died. */
   readonly kills: number
-  /** Transactions that were begun anew, in the processes that lived. */
+  /** Transactions that were begun anew. */
   readonly repeated: number
   readonly orders: number
   /** Jobs that ran. */
@@ -91,8 +91,8 @@ async function produce(settings: ProducerSettings) {
   let [next, repeated] = [settings.from, 0]
   const producer = forkedProgram(join(import.meta.dirname, 'transaction-producer.ts'), [JSON.stringify(settings)])
   producer.on('message', (word: ProducerWord) => {
-    if ('begun' in word) next = Math.max(next, word.begun + 1)
-    else repeated = word.repeated
+    next = Math.max(next, word.begun + 1)
+    repeated = word.repeated
   })
   const [code, signal] = await once(producer, 'exit')
   const isKilled = signal === 'SIGKILL'
