@@ -196,10 +196,13 @@ export class InFlight implements RunReport, PoolReport {
     const now = this.#mono()
     for (const batch of this.#running.batches)
       if (batch.arrivedAt <= now - longestInARowMs) this.#putBackRest(batch, 'no-slot')
-    for (const batch of this.#backlog.splice(0))
+    const waiting = this.#backlog.splice(0)
+    for (const batch of waiting)
       if (this.#departures.isMissed(batch.waiting[0]!, now)) this.#putBackRest(batch, 'late')
       else if (batch.arrivedAt <= now - longestInBacklogMs) this.#putBackRest(batch, 'no-slot')
       else this.#backlog.push(batch)
+    // There may be room although no slot was given back: after a long turn jobs wait while slots are free.
+    if (this.#backlog.length < waiting.length) this.#parts.slots.wake()
   }
 
   /** Aborts all running executions and releases them now, whatever their handlers do. */

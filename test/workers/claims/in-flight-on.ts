@@ -38,9 +38,10 @@ export function inFlightOn(given: {
   const prefetch = new Prefetch(given.prefetched)
   const punctuality = new Punctuality(limited, options.registry)
   const limits = { maxResultBytes: 1_000, maxDelayMs: 1_000_000, canHold: true }
+  const slots = new Slots(given.slots)
   const inFlight = new InFlight({
     ...{ ...shared, settler, keeper, prefetch, limited, punctuality, after, mono, notes },
-    slots: new Slots(given.slots),
+    slots,
     executor: (report) => new Executor(surroundings, options.middleware, report),
     soloGate: new SoloGate(),
     sizes: new DepartureSizes(options.registry, limited, prefetch),
@@ -52,5 +53,5 @@ export function inFlightOn(given: {
     processes: undefined,
     maxBlockMs: 30_000,
   })
-  return { inFlight, events, keeper, settler, limited, punctuality }
+  return { inFlight, slots, events, keeper, settler, limited, punctuality }
 }

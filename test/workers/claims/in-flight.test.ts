@@ -71,8 +71,8 @@ async function benchBefore(task: AnyTask, slots: number, groups: readonly string
   const options = checkOptions({ store: 'memory:', tasks: [task] }, store.traits)
   onTestFinished(() => harness.close())
   let now = 0
-  const { inFlight, keeper, settler } = inFlightOn({ store, options, slots, prefetched: slots, mono: () => now })
-  return { claims, inFlight, store, keeper, settler, pass: (ms: number) => (now += ms) }
+  const parts = inFlightOn({ store, options, slots, prefetched: slots, mono: () => now })
+  return { ...parts, claims, store, pass: (ms: number) => (now += ms) }
 }
 
 describe('a claimed job', () => {
@@ -96,6 +96,22 @@ describe('a claimed job', () => {
 })
 
 describe('a job that waits for a slot', () => {
+  it('makes room when it is put back, and the claim loop learns of it even if no slot is in use', async () => {
+    let stands = () => {}
+    const task = defineTask({ name: 't', run: () => stands() })
+    const { inFlight, slots, claims, pass } = await benchBefore(task, 2, [['a', 'b', 'c', 'd']])
+    // The turn of the event loop in which the first job begins is too long for another.
+    stands = () => pass(2_000)
+    inFlight.accept(claims[0]!, { sentAt: 0, answeredAt: 0, now: 0 })
+    for (let ticks = 0; ticks < 100; ticks += 1) await new Promise<void>((resolve) => process.nextTick(resolve))
+    expect([slots.free, inFlight.free]).toEqual([2, -1])
+    const room = slots.freed()
+    inFlight.relieve()
+    await room
+
+    expect(inFlight.free).toBe(2)
+  })
+
   it('begins when a slot is free', async () => {
     const { begun, endFirst } = await twoInHand()
     expect(begun).toEqual(['runs'])
