@@ -16,6 +16,7 @@ import { effectLines } from '../everything/effect-lines.js'
 import { LastingProcess } from '../lasting-process.js'
 import { type CrashJudgement, crashJudgement } from './crash-judge.js'
 import { ordered, plain, queues } from './crash-mill.js'
+import type { Pooler } from './pgbouncer.js'
 
 export interface CrashPlan {
   /** Plain jobs; of ordered payloads there are about a fifth as many more. */
@@ -27,6 +28,8 @@ export interface CrashPlan {
   readonly stops: number
   /** How often one of the backends of the store is terminated. */
   readonly terminations: number
+  /** Starts what all processes reach the server through. Absent: nothing stands between. */
+  readonly pooled?: (server: PostgresServer) => Promise<Pick<Pooler, 'url' | 'stop'>>
   readonly random: () => number
   readonly withinMs: number
 }
@@ -50,9 +53,11 @@ const lookMs = 50
 
 export async function drillCrashes(plan: CrashPlan): Promise<CrashOutcome> {
   const server = await PostgresServer.start({ settings: { fsync: 'on', full_page_writes: 'on' } })
+  const pooler = await plan.pooled?.(server)
+  const { url } = pooler ?? server
   const folder = mkdtempSync(join(tmpdir(), 'millrace-crashes-'))
-  const mill = millrace({ store: server.url, tasks: [plain, ordered], queues })
-  const crew = new Crew('postgres/crash-worker.ts', [server.url, folder])
+  const mill = millrace({ store: url, tasks: [plain, ordered], queues })
+  const crew = new Crew('postgres/crash-worker.ts', [url, folder])
   const startedAt = performance.now()
   const producers: LastingProcess[] = []
   const done = { workers: 0, producers: 0, stops: 0, terminations: 0 }
@@ -82,9 +87,7 @@ export async function drillCrashes(plan: CrashPlan): Promise<CrashOutcome> {
     const version = await versionOf(server)
     await Promise.all(Array.from({ length: plan.workers }, () => crew.start()))
     for (let i = 0; i < plan.producers; i += 1)
-      producers.push(
-        new LastingProcess(join(import.meta.dirname, 'crash-producer.ts'), [server.url, folder, `p${i}`], {}),
-      )
+      producers.push(new LastingProcess(join(import.meta.dirname, 'crash-producer.ts'), [url, folder, `p${i}`], {}))
     const anyProducer = () => producers[Math.floor(random() * producers.length)]!
     await Promise.all([
       attack([{ ...counted(kills.workers, 'workers', () => crew.killOne(random)), lasts: true }], random, reached),
@@ -112,6 +115,7 @@ export async function drillCrashes(plan: CrashPlan): Promise<CrashOutcome> {
       await producer.kill()
     }
     await mill.close()
+    await pooler?.stop()
     await server.stop()
     rmSync(folder, { recursive: true, force: true })
   }

@@ -7,43 +7,24 @@
 
 import { seededRandom } from '../../test/seeded-random.js'
 import type { Report, Summary } from '../report.js'
+import { reportCrashes } from './crash-report.js'
 import { drillCrashes } from './crashes-drill.js'
 
 export const seed = 20_261_130
 
-const jobs = Number(process.env['JOBS'] ?? 200_000)
-const kills = Number(process.env['KILLS'] ?? 100)
+const { JOBS: jobs = '200000', KILLS: kills = '100' } = process.env
 
 export async function prove(report: Report): Promise<Summary> {
-  const outcome = await drillCrashes({
-    jobs,
+  const plan = {
+    jobs: Number(jobs),
     ...{ workers: 4, producers: 2 },
-    kills: { workers: Math.ceil(kills * 0.8), producers: Math.floor(kills * 0.2) },
+    kills: { workers: Math.ceil(Number(kills) * 0.8), producers: Math.floor(Number(kills) * 0.2) },
     ...{ stops: 4, terminations: 100 },
-    random: seededRandom(seed),
-    withinMs: 1_200_000,
-  })
-  const { accepted, runs, runsAgain, completed, lost, cameBack, sharedFences, overlaps, disorders } = outcome
-  report.say(`the server: ${outcome.version}, fsync on`)
-  report.say(
-    `${accepted.plain} jobs and ${accepted.ordered} ordered payloads accepted; ${runs} runs, ${runsAgain} of them again; ${completed} completions confirmed`,
+  }
+  const outcome = await drillCrashes({ ...plan, random: seededRandom(seed), withinMs: 1_200_000 })
+  report.claim(
+    'the drill did all that it was to do',
+    outcome.stops === plan.stops && outcome.accepted.plain >= plan.jobs && outcome.kills.workers === plan.kills.workers,
   )
-  report.say(
-    `${outcome.kills.workers} workers and ${outcome.kills.producers} producers killed with SIGKILL, ${outcome.stops} immediate stops of the server, ${outcome.terminations} backends terminated`,
-  )
-  report.say(`${outcome.refused} settles refused; failed calls: ${JSON.stringify(outcome.failedCalls)}`)
-  report.claim('the drill did all that it was to do', outcome.stops === 4 && accepted.plain >= jobs)
-  report.claim(`no accepted job is lost (${told(lost)})`, lost.length === 0)
-  report.claim(`no job whose completion was confirmed comes back (${told(cameBack)})`, cameBack.length === 0)
-  report.claim(`no fence is given twice (${told(sharedFences)})`, sharedFences.length === 0)
-  report.claim(`no ordered id runs twice at a time (${told(overlaps)})`, overlaps.length === 0)
-  report.claim(`the payloads of an id come in their order (${told(disorders)})`, disorders.length === 0)
-  report.claim(`nothing is buried (${outcome.dead})`, outcome.dead === 0)
-  report.claim(`all fits together ${outcome.findings.join(' · ')}`.trim(), outcome.findings.length === 0)
-  const { lost: _, cameBack: __, sharedFences: ___, overlaps: ____, disorders: _____, ...figures } = outcome
-  return figures
-}
-
-function told(found: readonly string[]): string {
-  return [String(found.length), ...found.slice(0, 3)].join(', ')
+  return reportCrashes(report, outcome)
 }
