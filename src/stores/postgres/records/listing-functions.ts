@@ -179,7 +179,7 @@ BEGIN
       CASE WHEN ${isReady} THEN j.stamp ELSE abs(j.stamp) END AS s,
       CASE WHEN ${isReady} THEN j.seq WHEN j.fence > 0 THEN ${arrival} ELSE abs(j.seq) END AS n, j.head, j.hand,
       j.next_stamp, ${stateOf} AS state
-    FROM live l JOIN @.job j ON j.id = l.id AND j.qid = p_q
+    FROM live l CROSS JOIN LATERAL (SELECT * FROM @.job o WHERE o.id = l.id AND o.qid = p_q LIMIT 1) j
     UNION ALL
     SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
     FROM @.ended e WHERE by_ids AND e.id = ANY (p_ids) AND e.qid + 0 = p_q AND e.state IN (3, 4) AND ${isShown}

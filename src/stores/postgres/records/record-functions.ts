@@ -109,7 +109,7 @@ export const removeEnded = sqlFunction(
   'json',
   `DECLARE k int := 0; told bigint;
 BEGIN
-  IF EXISTS (SELECT FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND flags & 16 > 0) THEN
+  IF EXISTS (SELECT FROM @.ended WHERE id = ANY (p_ids) AND qid + 0 = p_q AND flags & 16 > 0) THEN
     told := nextval(pg_get_serial_sequence('@.join_report', 'n'));
   END IF;
   FOR i IN 1 .. cardinality(p_ids) LOOP
@@ -174,7 +174,7 @@ BEGIN
   INSERT INTO @.expected SELECT p_q, i, p_by, ms + p_for FROM (SELECT DISTINCT i FROM unnest(p_ids) i ORDER BY i) x
     WHERE EXISTS (SELECT FROM @.job WHERE id = i AND qid = p_q)
       OR EXISTS (SELECT FROM @.ended WHERE id = i AND qid = p_q AND state IN (3, 4) AND coalesce(until_ms > ms, true));
-  UPDATE @.ended SET until_ms = greatest(until_ms, ms + p_for) WHERE id = ANY (p_ids) AND qid = p_q AND state = 3 AND until_ms > ms;
+  UPDATE @.ended SET until_ms = greatest(until_ms, ms + p_for) WHERE id = ANY (p_ids) AND qid + 0 = p_q AND state = 3 AND until_ms > ms;
   RETURN NULL;
 END`,
 )

@@ -32,7 +32,7 @@ BEGIN
   END IF;
   IF is_ours AND NOT p_new THEN
     -- What is remembered of these ids may be out of date. A result that is kept longer stands in nobody's way.
-    WITH old AS (DELETE FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND (state > 4 AND until_ms <= t / 1000
+    WITH old AS (DELETE FROM @.ended WHERE id = ANY (p_ids) AND qid + 0 = p_q AND (state > 4 AND until_ms <= t / 1000
       OR state = 3 AND finished_ms + remember_ms <= t / 1000 AND (until_ms <= t / 1000 OR flags & 112 = 0)) RETURNING id)
     DELETE FROM @.checkpoint c USING old WHERE c.id = old.id AND c.qid = p_q;
   END IF;
@@ -112,10 +112,10 @@ export const takenIds = sqlFunction(
   `BEGIN
   RETURN (SELECT json_build_array(@.us() / 1000, (SELECT dead_age_ms FROM @.queue WHERE qid = p_q), coalesce(json_agg(x), '[]')) FROM (
     SELECT json_build_array(id, CASE WHEN fence = 0 AND pool >= 0 THEN 1 ELSE 2 END, fence, flags, expires_ms, NULL, remember_ms, created_ms) AS x
-      FROM @.job WHERE id = ANY (p_ids) AND qid = p_q
+      FROM @.job WHERE id = ANY (p_ids) AND qid + 0 = p_q
     UNION ALL
     SELECT json_build_array(id, state, 0, 0, until_ms, finished_ms, remember_ms, created_ms)
-      FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q) r (x));
+      FROM @.ended WHERE id = ANY (p_ids) AND qid + 0 = p_q) r (x));
 END`,
 )
 
