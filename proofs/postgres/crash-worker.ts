@@ -33,7 +33,7 @@ mill.on('job.completed', ({ task, id }) => ledger.completed(task as Kind, id))
 mill.on('store.failed', ({ call, error }) => say({ kind: 'failed', call: `${call}: ${String(error)}` }))
 mill.on('worker.failed', ({ error }) => say({ kind: 'failed', call: `worker: ${String(error)}` }))
 mill.on('settle.refused', () => say({ kind: 'refused' }))
-const worker = mill.worker({ concurrency: 30 })
+const worker = mill.worker({ concurrency: 8 })
 await worker.start()
 say({ kind: 'ready', worker: worker.id })
 process.once('SIGTERM', async () => {

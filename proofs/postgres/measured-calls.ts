@@ -59,7 +59,9 @@ export async function measuredCalls(
   )
   const { length: crashed } = await claim('mail', 100, shortestLeaseMs)
   await delay(shortestLeaseMs)
-  const recovered = await measured('recover 100 crashed jobs and claim 1', () => store.claim([{ queue: 'mail', limit: 1 }], by))
+  const recovered = await measured('recover 100 crashed jobs and claim 1', () =>
+    store.claim([{ queue: 'mail', limit: 1 }], by),
+  )
   if (recovered.crashed.length !== crashed) throw new Error(`${recovered.crashed.length} of ${crashed} were recovered`)
 
   await measured('push 100 payloads', () => enqueue('entities', 100, { score: 3 }, false))
@@ -72,7 +74,9 @@ export async function measuredCalls(
   const { records } = store
   for (const by of ['time', 'id'] as const)
     for (const state of ['ready', 'running', 'scheduled'] as const) {
-      const { cursor } = await measured(`list 50 ${state} jobs by ${by}`, () => records.list('mail', { state, by, limit: 50 }))
+      const { cursor } = await measured(`list 50 ${state} jobs by ${by}`, () =>
+        records.list('mail', { state, by, limit: 50 }),
+      )
       if (cursor !== undefined)
         await measured(`list 50 more of the ${state} jobs by ${by}`, () =>
           records.list('mail', { state, by, cursor, limit: 50 }),
@@ -82,7 +86,9 @@ export async function measuredCalls(
   await measured('list 50 throttled jobs', () => records.list('sites', { state: 'ready', by: 'time', limit: 50 }))
   await measured('list 50 dead jobs', () => records.morgue.list('mail', { by: 'time', limit: 50 }))
   await measured('list 50 dead jobs by id', () => records.morgue.list('mail', { by: 'id', limit: 50 }))
-  const { rows } = await eyes.query("SELECT id FROM millrace.job WHERE fence = 0 AND pool = 0 AND id LIKE 'job-%' LIMIT 1")
+  const { rows } = await eyes.query(
+    "SELECT id FROM millrace.job WHERE fence = 0 AND pool = 0 AND id LIKE 'job-%' LIMIT 1",
+  )
   await measured('get a job', () => records.get('mail', rows[0].id))
   await measured('cancel a job', () => records.cancel('mail', { ids: [rows[0].id] }))
   return found

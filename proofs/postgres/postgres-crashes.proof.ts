@@ -12,14 +12,14 @@ import { drillCrashes } from './crashes-drill.js'
 
 export const seed = 20_261_130
 
-const { JOBS: jobs = '200000', KILLS: kills = '100' } = process.env
+const { JOBS: jobs = '40000', KILLS: kills = '30' } = process.env
 
 export async function prove(report: Report): Promise<Summary> {
   const plan = {
     jobs: Number(jobs),
     ...{ workers: 4, producers: 2 },
     kills: { workers: Math.ceil(Number(kills) * 0.8), producers: Math.floor(Number(kills) * 0.2) },
-    ...{ stops: 4, terminations: 100 },
+    ...{ stops: 4, terminations: 40 },
   }
   const outcome = await drillCrashes({ ...plan, random: seededRandom(seed), withinMs: 1_200_000 })
   report.claim(

@@ -46,7 +46,7 @@ async function wholeContract(report: Report): Promise<Summary> {
     const failed: string[] = []
     for (const one of storeContract.flatMap(({ cases }) => cases)) {
       try {
-        if ((await runContractCase(makeHarness, one)) === undefined) passed += 1
+        if ((await inTime(() => runContractCase(makeHarness, one))) === undefined) passed += 1
         else skipped += 1
       } catch (error) {
         failed.push(one.title)
@@ -62,5 +62,16 @@ async function wholeContract(report: Report): Promise<Summary> {
   } finally {
     await pooler.stop()
     await server.stop()
+  }
+}
+
+/** A case that waits for a ring has 5 s for it. On a machine that others use it may need more, so it is tried thrice. */
+async function inTime<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await work()
+    } catch (error) {
+      if (tries === 3 || !/it took longer than/.test((error as Error).message)) throw error
+    }
   }
 }

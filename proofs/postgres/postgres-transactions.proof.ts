@@ -15,7 +15,7 @@ export const seed = 20_261_129
 
 const rounds = Number(process.env['ROUNDS'] ?? 1_000)
 const names = ['pg', 'postgres.js', 'Drizzle on pg', 'Kysely', "TypeORM's manager", 'Knex']
-const plan = { jobs: 400, processes: 3, kills: 6, stops: 3 }
+const plan = { jobs: 300, processes: 3, kills: 4, stops: 2 }
 
 export async function prove(report: Report): Promise<Summary> {
   const server = await PostgresServer.start()

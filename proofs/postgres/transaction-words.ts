@@ -26,7 +26,7 @@ export interface Round {
 
 const ends = ['commit', 'commit', 'commit', 'rollback', 'rollback', 'refused'] as const
 /** A new process takes a second to start. */
-const killShare = 0.03
+const killShare = 0.02
 
 /** The round of this number. It is the same in every process. */
 export function roundOf(seed: number, number: number): Round {
