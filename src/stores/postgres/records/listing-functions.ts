@@ -128,7 +128,7 @@ BEGIN
     SELECT u.q, j.id, 0, true, '{0}' FROM shard u, LATERAL (SELECT * FROM @.job j WHERE j.qid + 0 = u.q AND j.id > coalesce(a_id, '') COLLATE "C"
         AND ${stateOf} = ANY (p_states) ORDER BY j.id LIMIT p_most) j WHERE by_id AND walks
     UNION ALL
-    SELECT u.q, e.id, 0, false, '{1}' FROM shard u, LATERAL (SELECT * FROM @.ended e WHERE e.qid = u.q AND (a_id IS NULL OR e.id >= a_id COLLATE "C")
+    SELECT u.q, e.id, 0, false, '{1}' FROM shard u, LATERAL (SELECT * FROM @.ended e WHERE e.qid + 0 = u.q AND (a_id IS NULL OR e.id >= a_id COLLATE "C")
         AND e.state = ANY (p_states) AND e.state IN (3, 4) AND ${isShown} ORDER BY e.id LIMIT p_most + 1) e WHERE by_id),
   whole AS (
     SELECT qid, id, is_live, CASE WHEN by_id OR has_tie THEN place ELSE place || seq END AS place, CASE WHEN has_tie THEN id ELSE '' END AS tie FROM placed),
@@ -137,8 +137,8 @@ BEGIN
     ORDER BY CASE WHEN by_id THEN id END, place, tie LIMIT p_most)
   SELECT json_agg(json_build_array(
       CASE WHEN by_id THEN json_build_array(p.id, p.place[1]) WHEN has_tie THEN to_json(p.place::text[] || p.tie) ELSE to_json(p.place) END,
-      CASE WHEN p.is_live THEN (SELECT ${liveRow(false)} FROM ${liveTables} WHERE j.id = p.id AND j.qid = p.qid)
-        ELSE (SELECT ${endedRow(false)} FROM ${endedTables} WHERE e.id = p.id AND e.qid = p.qid) END)
+      CASE WHEN p.is_live THEN (SELECT ${liveRow(false)} FROM ${liveTables} WHERE j.id = p.id AND j.qid + 0 = p.qid)
+        ELSE (SELECT ${endedRow(false)} FROM ${endedTables} WHERE e.id = p.id AND e.qid + 0 = p.qid) END)
     ORDER BY CASE WHEN by_id THEN p.id END, p.place, p.tie) INTO found FROM page p;
   RETURN coalesce(found, '[]');
 END`,
@@ -179,7 +179,7 @@ BEGIN
       CASE WHEN ${isReady} THEN j.stamp ELSE abs(j.stamp) END AS s,
       CASE WHEN ${isReady} THEN j.seq WHEN j.fence > 0 THEN ${arrival} ELSE abs(j.seq) END AS n, j.head, j.hand,
       j.next_stamp, ${stateOf} AS state
-    FROM live l CROSS JOIN LATERAL (SELECT * FROM @.job o WHERE o.id = l.id AND o.qid = p_q LIMIT 1) j
+    FROM live l CROSS JOIN LATERAL (SELECT * FROM @.job o WHERE o.id = l.id AND o.qid + 0 = p_q LIMIT 1) j
     UNION ALL
     SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
     FROM @.ended e WHERE by_ids AND e.id = ANY (p_ids) AND e.qid + 0 = p_q AND e.state IN (3, 4) AND ${isShown}

@@ -35,7 +35,7 @@ const beginTick = sqlFunction(
 BEGIN
   SELECT * INTO s FROM @.schedule WHERE name = p_name COLLATE "C" FOR UPDATE;
   IF s.name IS NULL OR s.revision <> p_revision OR s.next_at IS DISTINCT FROM p_due THEN RETURN 'lost'; END IF;
-  IF p_jobs > 0 AND EXISTS (SELECT FROM @.job WHERE id = p_unless COLLATE "C" AND qid = p_q) THEN RETURN 'skipped'; END IF;
+  IF p_jobs > 0 AND EXISTS (SELECT FROM @.job WHERE id = p_unless COLLATE "C" AND qid + 0 = p_q) THEN RETURN 'skipped'; END IF;
   RETURN 'ticked';
 END`,
 )

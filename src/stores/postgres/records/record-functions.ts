@@ -79,7 +79,7 @@ export const reviveJobs = sqlFunction(
 BEGIN
   SELECT CASE ord WHEN 'lifo' THEN -1 ELSE 1 END INTO way FROM @.queue WHERE qid = p_q;
   FOREACH i IN ARRAY p_ids LOOP
-    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid = p_q AND state = 4 RETURNING * INTO e;
+    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid + 0 = p_q AND state = 4 RETURNING * INTO e;
     CONTINUE WHEN NOT FOUND;
     has_notes := EXISTS (SELECT FROM @.checkpoint WHERE id = e.id AND qid = p_q);
     misses := e.flags & 32 > 0 AND @.wait_again_1(p_q, e.id);
@@ -151,13 +151,13 @@ export const writeFields = sqlFunction(
   'json',
   `DECLARE before text;
 BEGIN
-  PERFORM FROM @.job WHERE id = p_id COLLATE "C" AND qid = p_q FOR UPDATE;
-  IF NOT FOUND THEN PERFORM FROM @.ended WHERE id = p_id COLLATE "C" AND qid = p_q AND state IN (3, 4) FOR UPDATE; END IF;
+  PERFORM FROM @.job WHERE id = p_id COLLATE "C" AND qid + 0 = p_q FOR UPDATE;
+  IF NOT FOUND THEN PERFORM FROM @.ended WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND state IN (3, 4) FOR UPDATE; END IF;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
   SELECT fields INTO before FROM @.checkpoint WHERE id = p_id COLLATE "C" AND qid = p_q;
   IF before IS DISTINCT FROM p_seen THEN RETURN to_json(false); END IF;
   INSERT INTO @.checkpoint (qid, id, fields) VALUES (p_q, p_id, p_fields) ON CONFLICT (id, qid) DO UPDATE SET fields = p_fields;
-  UPDATE @.job SET flags = flags | 4 WHERE id = p_id COLLATE "C" AND qid = p_q;
+  UPDATE @.job SET flags = flags | 4 WHERE id = p_id COLLATE "C" AND qid + 0 = p_q;
   RETURN to_json(true);
 END`,
 )
@@ -172,8 +172,8 @@ BEGIN
   DELETE FROM @.expected WHERE qid = p_q AND (until_ms <= ms OR (waiter = p_by AND id = ANY (p_ids)));
   IF p_for <= 0 THEN RETURN NULL; END IF;
   INSERT INTO @.expected SELECT p_q, i, p_by, ms + p_for FROM (SELECT DISTINCT i FROM unnest(p_ids) i ORDER BY i) x
-    WHERE EXISTS (SELECT FROM @.job WHERE id = i AND qid = p_q)
-      OR EXISTS (SELECT FROM @.ended WHERE id = i AND qid = p_q AND state IN (3, 4) AND coalesce(until_ms > ms, true));
+    WHERE EXISTS (SELECT FROM @.job WHERE id = i AND qid + 0 = p_q)
+      OR EXISTS (SELECT FROM @.ended WHERE id = i AND qid + 0 = p_q AND state IN (3, 4) AND coalesce(until_ms > ms, true));
   UPDATE @.ended SET until_ms = greatest(until_ms, ms + p_for) WHERE id = ANY (p_ids) AND qid + 0 = p_q AND state = 3 AND until_ms > ms;
   RETURN NULL;
 END`,
@@ -185,7 +185,7 @@ export const endedOf = sqlFunction(
   'p_q int, p_ids text[]',
   'json',
   `BEGIN
-  RETURN (SELECT coalesce(json_agg(i), '[]') FROM unnest(p_ids) i WHERE NOT EXISTS (SELECT FROM @.job WHERE id = i AND qid = p_q));
+  RETURN (SELECT coalesce(json_agg(i), '[]') FROM unnest(p_ids) i WHERE NOT EXISTS (SELECT FROM @.job WHERE id = i AND qid + 0 = p_q));
 END`,
 )
 

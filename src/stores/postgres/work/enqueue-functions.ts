@@ -48,8 +48,8 @@ BEGIN
     SELECT q.max_pending - coalesce(sum(waiting), 0) INTO room FROM @.tally WHERE qid = p_q;
     -- A job that takes the place of a dead one needs room.
     SELECT count(DISTINCT u.id) INTO wanted FROM unnest(p_ids, p_replaces) u (id, replaces)
-      WHERE NOT u.id = ANY (again) AND NOT EXISTS (SELECT FROM @.job j WHERE j.id = u.id AND j.qid = p_q)
-        AND NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q AND (e.state <> 4 OR u.replaces IS NOT TRUE));
+      WHERE NOT u.id = ANY (again) AND NOT EXISTS (SELECT FROM @.job j WHERE j.id = u.id AND j.qid + 0 = p_q)
+        AND NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid + 0 = p_q AND (e.state <> 4 OR u.replaces IS NOT TRUE));
     IF wanted > 0 AND wanted > room THEN
       INSERT INTO @.call (at_ms, qid, ids, counts, answers)
         SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, repeat('f', cardinality(p_ids)) WHERE is_ours;
@@ -67,7 +67,7 @@ BEGIN
     FROM (SELECT u.*, coalesce(u.run, t + coalesce(u.delay, 0)) AS due
       FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places, p_grps)
         WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, places, grp, o)
-      WHERE (p_new OR NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid = p_q)) AND NOT u.id = ANY (again)
+      WHERE (p_new OR NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid + 0 = p_q)) AND NOT u.id = ANY (again)
       ORDER BY o) u
     ON CONFLICT (id, qid) DO NOTHING RETURNING id, grp, abs(stamp) AS due)
   SELECT array_agg(id), array_agg(grp), array_agg(due) INTO inserted, grps, dues FROM made;
@@ -131,11 +131,11 @@ const dropJob = sqlFunction(
   `DECLARE o @.job; x @.ended;
 BEGIN
   IF p_state = 1 THEN
-    DELETE FROM @.job WHERE id = p_id AND qid = p_q AND fence = 0 AND flags & 240 = 0 RETURNING * INTO o;
+    DELETE FROM @.job WHERE id = p_id AND qid + 0 = p_q AND fence = 0 AND flags & 240 = 0 RETURNING * INTO o;
     IF o.id IS NULL THEN RETURN NULL; END IF;
     INSERT INTO @.tally (qid, waiting, retries) VALUES (p_q, -1, -(o.attempt > 1)::int);
   ELSE
-    DELETE FROM @.ended WHERE id = p_id AND qid = p_q AND state = p_state RETURNING * INTO x;
+    DELETE FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state = p_state RETURNING * INTO x;
     IF x.id IS NULL THEN RETURN NULL; END IF;
     DELETE FROM @.payload WHERE head = x.head;
     IF x.flags & 112 > 0 THEN

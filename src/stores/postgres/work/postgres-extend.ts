@@ -51,7 +51,7 @@ const recordBeats = sqlFunction(
 BEGIN
   FOR e IN SELECT * FROM json_to_recordset(p_beats) AS x (id text, fence bigint, started bigint, host text, boot text, pidns text, pid bigint,
       ticks bigint, progress text, checkpoint text, codec text, weight int, log text) ORDER BY id LOOP
-    PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q AND fence = e.fence FOR UPDATE;
+    PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence FOR UPDATE;
     CONTINUE WHEN NOT FOUND;
     INSERT INTO @.beat AS o (qid, id, fence, started_ms, host, boot, pidns, pid, ticks, progress)
       VALUES (p_q, e.id, e.fence, e.started, e.host, e.boot, e.pidns, e.pid, e.ticks, e.progress)
