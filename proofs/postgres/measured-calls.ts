@@ -41,6 +41,7 @@ export async function measuredCalls(
 
   // What a connection does once.
   await claim('mail', 1)
+  await enqueue('mail', 1)
   await measured('enqueue 1 job', () => enqueue('mail', 1))
   await measured('enqueue 100 jobs', () => enqueue('mail', 100))
   await measured("enqueue 100 jobs with ids of the user's", () => enqueue('mail', 100, { rememberMs: 60_000 }, false))

@@ -104,7 +104,7 @@ async function fill(eyes: pg.Client, store: PostgresStore, from: number, to: num
   await eyes.query(
     `INSERT INTO millrace.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, remember_ms, id, task, payload, error, reason)
       SELECT $1, 4, 0, 1, 0, stamp, created_ms, created_ms, 0, 'dead-' || id, 't', '{}', 'an error', 'max-retries' FROM millrace.job
-      WHERE qid = $1 AND seq > (SELECT max(seq) FROM millrace.job) - $2::bigint`,
+      WHERE qid = $1 ORDER BY seq DESC LIMIT $2`,
     [qid('mail'), (to - from) / 10],
   )
 }
