@@ -44,6 +44,7 @@ const commands = {
   simulate: async () => (await import('./commands/simulate-command.js')).addSimulate,
   import: async () => (await import('./commands/import/import-command.js')).addImport,
   init: async () => (await import('./commands/init-command.js')).addInit,
+  migrate: async () => (await import('./commands/migrate-command.js')).addMigrate,
   completion: async () => (await import('./commands/completion-command.js')).addCompletion,
 } as const satisfies Record<string, () => Promise<(program: Command) => void>>
 

@@ -1,4 +1,7 @@
-/** Provision: the facet of a store that creates queues only on request. Opening a missing queue fails. */
+/**
+ * What is made on purpose, before a store is used. Provision: the facet of a store that creates queues only on request; opening
+ * a missing queue fails. Migration: the facet of a store in a database where perhaps only an administrator may make tables.
+ */
 
 import type { QueueSettings } from './queue-settings.js'
 
@@ -18,4 +21,31 @@ export interface Provision {
    * changes nothing.
    */
   create(queues: readonly QueueSettings[], tags?: Readonly<Record<string, string>>): Promise<ProvisionedQueue[]>
+}
+
+/** The roles of the database that get rights, besides whoever owns the tables. */
+export interface MigrationRoles {
+  /** Mills and workers run as these: they may do all but make, change and drop tables and functions. */
+  readonly workers: readonly string[]
+  /** These may enqueue by SQL, and nothing else. */
+  readonly enqueuers: readonly string[]
+}
+
+export interface Migrated {
+  /** The schema of the store in its database. */
+  readonly schema: string
+  /** Whether its tables were missing. */
+  readonly isNew: boolean
+  /** The functions that were missing. */
+  readonly functions: readonly string[]
+}
+
+export interface Migration {
+  /**
+   * Makes what the store lacks, and grants; all or nothing. Repeating changes nothing. Throws `InvalidArgumentError` for a
+   * role that does not exist, `StoreRefusedError` if this one may not, `StoreVersionError`.
+   */
+  migrate(roles: MigrationRoles): Promise<Migrated>
+  /** The same as one transaction in SQL, for somebody else to run. Asks the database nothing. */
+  sql(roles: MigrationRoles): string
 }

@@ -34,7 +34,7 @@ import type { Morgue, Records } from './job-records.js'
 import type { Joins } from './joins.js'
 import type { LiveMessages } from './live-messages.js'
 import type { EnqueueCall, Enqueued } from './new-job.js'
-import type { Provision } from './provision.js'
+import type { Migration, Provision } from './provision.js'
 import type { QueueDepth } from './queue-depth.js'
 import type { QueueSettings, StoredQueue } from './queue-settings.js'
 import type { Schedules } from './schedules.js'
@@ -139,6 +139,8 @@ export interface Store {
   readonly history?: History
   /** Present if the store is in a database to which its users have connections of their own. */
   readonly transactions?: Transactions
+  /** Present if `open` makes tables, which not every role of the database may. */
+  readonly migration?: Migration
   /** Absent: `open` creates queues. */
   readonly provision?: Provision
 }

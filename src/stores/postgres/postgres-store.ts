@@ -8,6 +8,7 @@ import type { Records } from '../contract/job-records.js'
 import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
+import type { Migration } from '../contract/provision.js'
 import type { QueueDepth } from '../contract/queue-depth.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { Schedules } from '../contract/schedules.js'
@@ -35,7 +36,7 @@ import { postgresRegistry } from './records/postgres-registry.js'
 import { postgresSchedules } from './records/postgres-schedules.js'
 import { PostgresThrottles } from './records/postgres-throttles.js'
 import { StepRunner } from './records/step-runner.js'
-import { ensureSchema } from './schema/postgres-schema.js'
+import { ensureSchema, migrateSchema, migrationText } from './schema/postgres-schema.js'
 import { PostgresTransactions } from './user/postgres-transactions.js'
 import { PostgresClaim } from './work/postgres-claim.js'
 import { depthsOf } from './work/postgres-depth.js'
@@ -69,6 +70,7 @@ export class PostgresStore implements Store {
   readonly history: History
   readonly health: StoreHealth
   readonly throttles: PostgresThrottles
+  readonly migration: Migration
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -132,6 +134,13 @@ export class PostgresStore implements Store {
     })
     // An examination makes no schema.
     this.health = { ...repairing, examine: () => doctor.examine() }
+    this.migration = {
+      migrate: async (roles) => {
+        this.#refuseClosed()
+        return migrateSchema(connection, connection.schema, postgresFunctions, roles)
+      },
+      sql: (roles) => migrationText(connection.schema, postgresFunctions, roles),
+    }
     // Each watch adds a listener, and the number of watches has no limit.
     setMaxListeners(0, this.#closing.signal)
     const guard = { refuseClosed: () => this.#refuseClosed(), ready: () => this.#ready() }

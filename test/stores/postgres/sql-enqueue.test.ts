@@ -28,7 +28,7 @@ async function scene() {
   return { mill, sql, schema, seen, enqueue }
 }
 
-it('a trigger enqueues with the row, and not if that is rolled back; a stranger needs only USAGE', async () => {
+it('a trigger enqueues with the row, and not if that is rolled back; a stranger needs USAGE and EXECUTE', async () => {
   const { mill, sql, schema, seen } = await scene()
   const [table, role] = [`sale_${schema}`, `seller_${schema}`]
   await sql.query(`
@@ -38,7 +38,7 @@ it('a trigger enqueues with the row, and not if that is rolled back; a stranger 
       RETURN NULL;
     END $$;
     CREATE TRIGGER billed AFTER INSERT ON ${table} FOR EACH ROW EXECUTE FUNCTION ${table}_billed();
-    CREATE ROLE ${role}; GRANT USAGE ON SCHEMA ${schema} TO ${role}; GRANT INSERT ON ${table} TO ${role}; SET ROLE ${role}`)
+    CREATE ROLE ${role}; GRANT USAGE ON SCHEMA ${schema} TO ${role}; GRANT EXECUTE ON FUNCTION ${schema}.enqueue TO ${role}; GRANT INSERT ON ${table} TO ${role}; SET ROLE ${role}`)
   await sql.query(`BEGIN; INSERT INTO ${table} VALUES ('a pot'); ROLLBACK`)
   const completed = nextEvent(mill, 'job.completed')
   await mill.worker().start()

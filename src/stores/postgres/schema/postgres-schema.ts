@@ -1,25 +1,56 @@
-/** The schema of a Postgres store: made by the first `open`, in one transaction, and checked by every other. */
+/** The schema of a Postgres store: made by whoever opens it first, or by an administrator, in one transaction. */
 
-import { StoreVersionError } from '../../../core/errors.js'
+import { hasCode, InvalidArgumentError, StoreRefusedError, StoreVersionError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
+import type { Migrated, MigrationRoles } from '../../contract/provision.js'
 import { clock } from './postgres-clock.js'
 import { tables } from './postgres-tables.js'
-import { creationOf, inSchema, quoted, type SqlFunction } from './sql-function.js'
+import { inSchema, makingOf, quoted, type SqlFunction, versionOfSource } from './sql-function.js'
 
 /** Raised with each change of the tables. */
 const schemaVersion = 1
 
-/** All that an empty schema needs, as one text of several statements. */
+/**
+ * Makes all that the schema lacks, as one text of several statements, which are to be one transaction. Functions of other
+ * versions of Millrace stay, so that their processes go on.
+ *
+ * The lock comes first: who waits for it must look once more in the next statement.
+ */
 export function schemaText(schema: string, functions: readonly SqlFunction[]): string {
-  const made = [
-    `CREATE SCHEMA IF NOT EXISTS ${quoted(schema)};`,
-    inSchema(tables, schema),
-    inSchema(clock, schema),
-    ...functions.map((one) => creationOf(one, schema)),
+  const name = quoted(schema)
+  const parts = [
+    `IF to_regnamespace('${name}') IS NULL THEN CREATE SCHEMA ${name}; END IF;`,
+    `IF to_regclass('${name}.meta') IS NULL THEN EXECUTE $made$`,
+    tables,
+    clock,
     // Fences follow the clock, so that they grow even if the schema is made anew.
-    inSchema(`SELECT setval('@.fence_seq', @.us());`, schema),
-    inSchema(`INSERT INTO @.meta VALUES ('version', '${schemaVersion}');`, schema),
+    `SELECT setval('@.fence_seq', @.us());`,
+    `INSERT INTO @.meta VALUES ('version', '${schemaVersion}');`,
+    '$made$; END IF;',
+    `IF (SELECT value::int FROM @.meta WHERE name = 'version') > ${schemaVersion} THEN`,
+    `  RAISE EXCEPTION 'the schema was made by a newer version of Millrace. Upgrade this one; nothing was written.';`,
+    'END IF;',
+    ...functions.map((one) => makingOf(one, schema)),
   ]
-  return made.join('\n')
+  return inSchema(`SELECT pg_advisory_xact_lock(@lock, 0);\nDO $do$ BEGIN\n${parts.join('\n')}\nEND $do$;`, schema)
+}
+
+/** The same and the grants, as a transaction that somebody else runs. */
+export function migrationText(schema: string, functions: readonly SqlFunction[], roles: MigrationRoles): string {
+  return `BEGIN;\n${schemaText(schema, functions)}\n${grantsTo(roles, quoted(schema))}COMMIT;\n`
+}
+
+/** A role that only enqueues may call one function, which runs with the rights of its owner. */
+function grantsTo({ workers, enqueuers }: MigrationRoles, name: string): string {
+  const rights = [
+    `USAGE ON SCHEMA ${name}`,
+    `SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${name}`,
+    `USAGE, SELECT, UPDATE ON ALL SEQUENCES IN SCHEMA ${name}`,
+    `EXECUTE ON ALL FUNCTIONS IN SCHEMA ${name}`,
+  ]
+  const few = [rights[0]!, `EXECUTE ON FUNCTION ${name}.enqueue`]
+  const to = (role: string, what: readonly string[]) => what.map((one) => `GRANT ${one} TO ${quoted(role)};\n`)
+  return [...workers.flatMap((role) => to(role, rights)), ...enqueuers.flatMap((role) => to(role, few))].join('')
 }
 
 /** The part of a connection that this room needs. */
@@ -29,48 +60,101 @@ interface SchemaConnection {
 }
 
 /**
- * Makes the schema unless it is there, and adds functions that it lacks: those of an older version of Millrace stay, so that its
- * processes go on. Several processes may do so at once.
+ * Makes the schema unless it is there, and adds functions that it lacks. Several processes may do so at once; where all is
+ * there, nothing is locked and nothing made.
  *
- * Throws `StoreVersionError` if a newer version of Millrace has changed its tables.
+ * Throws `StoreVersionError` if a newer version of Millrace has changed its tables, and `StoreRefusedError` if something is
+ * lacking that this role may not make.
  */
 export async function ensureSchema(
   connection: SchemaConnection,
   schema: string,
   functions: readonly SqlFunction[],
 ): Promise<void> {
-  let version = await versionIn(connection, schema)
-  if (version === undefined) {
-    await connection.query(makeOnce(schema, functions))
-    version = await versionIn(connection, schema)
-  }
-  if (version !== undefined && version > schemaVersion)
+  const seen = await lookAt(connection, schema, functions)
+  if (seen.isThere && seen.lacking.length === 0) return
+  await complete(connection, schema, seen, schemaText(schema, functions))
+}
+
+/** See `Migration.migrate`. */
+export async function migrateSchema(
+  connection: SchemaConnection,
+  schema: string,
+  functions: readonly SqlFunction[],
+  roles: MigrationRoles,
+): Promise<Migrated> {
+  const seen = await lookAt(connection, schema, functions)
+  const unknown = await connection.query(
+    'SELECT name FROM unnest($1::text[]) AS x (name) WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name)',
+    [[...roles.workers, ...roles.enqueuers]],
+  )
+  if (unknown.length > 0)
+    throw new InvalidArgumentError(
+      `there is no role '${unknown[0]![0]}' on this server. Make it first: CREATE ROLE ${quoted(String(unknown[0]![0]))} LOGIN. Nothing was changed.`,
+    )
+  await complete(connection, schema, seen, `${schemaText(schema, functions)}\n${grantsTo(roles, quoted(schema))}`)
+  return { schema, isNew: !seen.isThere, functions: seen.lacking }
+}
+
+interface SchemaLook {
+  readonly isThere: boolean
+  /** The names of the functions that are lacking. */
+  readonly lacking: readonly string[]
+  /** As whom the server sees this process. */
+  readonly role: string
+}
+
+/** Asks only the catalog, which everybody may, before it reads the version. Throws as `ensureSchema` does. */
+export async function lookAt(
+  connection: SchemaConnection,
+  schema: string,
+  functions: readonly SqlFunction[],
+): Promise<SchemaLook> {
+  const [[isThere, found, role]] = (await connection.query(
+    `SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'meta' AND relnamespace = s),
+      (SELECT json_object_agg(proname, coalesce(${versionOfSource}, 0)) FROM pg_proc WHERE pronamespace = s), current_user
+      FROM to_regnamespace($1) AS s`,
+    [quoted(schema)],
+  )) as [[boolean, Record<string, number> | null, string]]
+  const lacking = functions.filter(({ name, forUsers }) => (found?.[name] ?? -1) < (forUsers?.version ?? 0))
+  const seen = { isThere, lacking: lacking.map(({ name }) => name), role }
+  if (isThere) await refuseNewer(connection, schema, seen)
+  return seen
+}
+
+async function refuseNewer(connection: SchemaConnection, schema: string, seen: SchemaLook): Promise<void> {
+  const [row] = await connection
+    .query(inSchema("SELECT value FROM @.meta WHERE name = 'version'", schema))
+    .catch((error: unknown) => {
+      throw rightMissing(error, schema, { ...seen, lacking: [] })
+    })
+  const version = Number(row?.[0])
+  if (version > schemaVersion)
     throw new StoreVersionError(
       `the schema '${schema}' was made by a newer version of Millrace (it has version ${version}, this one knows ${schemaVersion}). Upgrade this process; nothing was written.`,
     )
-  const there = (await connection.query('SELECT proname FROM pg_proc WHERE pronamespace = $1::regnamespace', [
-    quoted(schema),
-  ])) as [string][]
-  const names = new Set(there.map(([name]) => name))
-  const lacking = functions.filter(({ name }) => !names.has(name))
-  if (lacking.length === 0) return
-  const lock = inSchema('SELECT pg_advisory_xact_lock(@lock, 0);', schema)
-  await connection.query([lock, ...lacking.map((one) => creationOf(one, schema))].join('\n'))
 }
 
-async function versionIn(connection: SchemaConnection, schema: string): Promise<number | undefined> {
-  const [found] = await connection.query('SELECT to_regclass($1) IS NOT NULL', [`${quoted(schema)}.meta`])
-  if (found?.[0] !== true) return undefined
-  const [row] = await connection.query(inSchema("SELECT value FROM @.meta WHERE name = 'version'", schema))
-  return Number(row?.[0])
+async function complete(connection: SchemaConnection, schema: string, seen: SchemaLook, text: string): Promise<void> {
+  try {
+    await connection.query(text)
+  } catch (error) {
+    if (hasCode(error, 'store-refused')) throw rightMissing(error, schema, seen)
+    // Somebody of a newer version may have been quicker.
+    await lookAt(connection, schema, [])
+    throw error
+  }
 }
 
-/** The lock comes first: who waits for it must look once more in the next statement. */
-function makeOnce(schema: string, functions: readonly SqlFunction[]): string {
-  return `${inSchema('SELECT pg_advisory_xact_lock(@lock, 0);', schema)}
-DO $do$ BEGIN
-  IF to_regclass('${quoted(schema)}.meta') IS NULL THEN
-    EXECUTE $made$${schemaText(schema, functions)}$made$;
-  END IF;
-END $do$;`
+/** The error, with what an administrator can do about it. */
+function rightMissing(error: unknown, schema: string, { isThere, lacking, role }: SchemaLook): unknown {
+  if (!hasCode(error, 'store-refused')) return error
+  const what = !isThere
+    ? `the schema '${schema}' is not made yet, and the role '${role}' may not make it`
+    : lacking.length > 0
+      ? `the schema '${schema}' is older than this version of Millrace, and the role '${role}' may not add what it lacks (${lacking.slice(0, 3).join(', ')}${lacking.length > 3 ? ', …' : ''})`
+      : `the role '${role}' may not use the schema '${schema}'`
+  return new StoreRefusedError(
+    `${what}. An administrator runs \`millrace migrate --role ${role}\`, or the SQL that \`millrace migrate --sql --role ${role}\` prints. Nothing was changed. (${messageOf(error)})`,
+  )
 }

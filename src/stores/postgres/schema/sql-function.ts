@@ -11,8 +11,11 @@ export interface SqlFunction {
   readonly takes: string
   readonly returns: string
   readonly body: string
-  /** With the rights of its owner, for users who may not touch the tables. */
-  readonly isForAll?: boolean
+  /**
+   * Part of what users call: its name has no number, so its version is this one, and a newer one replaces it. It has the
+   * rights of its owner, for callers who may not touch the tables, and only whom an administrator names may call it.
+   */
+  readonly forUsers?: { readonly version: number }
 }
 
 /** Where functions are called: on the store's own connection, or in a transaction of a user. */
@@ -33,15 +36,29 @@ export function sqlFunction(name: string, takes: string, returns: string, body: 
   return { name, takes, returns, body }
 }
 
-/** The statement that makes the function in this schema. */
-export function creationOf({ name, takes, returns, body, isForAll }: SqlFunction, schema: string): string {
+/** The statements that make the function, unless it is there. For the body of a block of PL/pgSQL. */
+export function makingOf({ name, takes, returns, body, forUsers }: SqlFunction, schema: string): string {
   // Nobody may put something of his own into the way of names.
-  const rights = isForAll ? 'SECURITY DEFINER SET search_path = pg_catalog, pg_temp' : ''
+  const rights = forUsers === undefined ? '' : 'SECURITY DEFINER SET search_path = pg_catalog, pg_temp'
+  const first = forUsers === undefined ? '' : `-- version ${forUsers.version}\n`
+  const current = forUsers === undefined ? '' : ` AND ${versionOfSource} >= ${forUsers.version}`
   return inSchema(
-    `CREATE OR REPLACE FUNCTION @.${name}(${takes}) RETURNS ${returns} LANGUAGE plpgsql ${rights} ${planned} AS $fn$\n${body}\n$fn$;`,
+    `IF NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = '@.'::regnamespace AND proname = '${name}'${current}) THEN EXECUTE $made$
+CREATE OR REPLACE FUNCTION @.${name}(${takes}) RETURNS ${returns} LANGUAGE plpgsql ${rights} ${planned} AS $fn$
+${first}${body}
+$fn$;
+${
+  forUsers === undefined
+    ? ''
+    : `REVOKE EXECUTE ON FUNCTION @.${name} FROM PUBLIC;
+`
+}$made$; END IF;`.replace("'@.'", `'${quoted(schema)}'`),
     schema,
   )
 }
+
+/** Of a row of `pg_proc`; null if its name says which version it is. */
+export const versionOfSource = `substring(left(prosrc, 99) FROM '-- version ([0-9]+)')::int`
 
 /** The text with the names of this schema. */
 export function inSchema(text: string, schema: string): string {

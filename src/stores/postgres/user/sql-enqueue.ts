@@ -27,14 +27,14 @@ const inUs = (
 
 /**
  * `enqueue(queue, task, input, options)` returns the id of the job. Input is `json`, because `jsonb` would change its text. Options: `id`,
- * `delay`, `runAt`, `expiresIn`, `priority`, `meta`, `wake`. Part of what users call: its name has no number. What it refuses
+ * `delay`, `runAt`, `expiresIn`, `priority`, `meta`, `wake`. What it refuses
  * ends the transaction, because a trigger that ignored an answer would lose the job.
  */
 export const sqlEnqueue: SqlFunction = {
   name: 'enqueue',
   takes: `queue text, task text, input json, options jsonb DEFAULT '{}'`,
   returns: 'text',
-  isForAll: true,
+  forUsers: { version: 1 },
   body: `#variable_conflict use_variable
 DECLARE q @.queue; job_id text; answer json; unknown text; delay_us bigint; expires_us bigint;
 BEGIN
