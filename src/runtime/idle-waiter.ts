@@ -33,6 +33,11 @@ export class IdleWaiter {
     this.#mono = mono
   }
 
+  /** For how long to rest at most, where `longPollMs` is the longest wait of the queues: their store may be let sleep. */
+  longestMs(longPollMs: number): number {
+    return Math.max(longPollMs, this.#store.idle?.pollMs ?? 0)
+  }
+
   /**
    * Resolves with the queues that were rung for this sleeper alone; the caller must claim from them or ring again.
    * Resolves with none after `forMs` or when `signal` aborts. Rejects if the store fails.

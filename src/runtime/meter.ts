@@ -32,7 +32,7 @@ interface Minute {
 
 export class Meter {
   readonly #surroundings: Surroundings
-  readonly #store: Pick<Store, 'history' | 'depth'>
+  readonly #store: Pick<Store, 'history' | 'depth' | 'idle'>
   readonly #tally = new JobTally()
   /** The queues of the mill, and those that its workers serve: their gauges are written while they hold any job. */
   readonly #measured: Set<string>
@@ -45,7 +45,7 @@ export class Meter {
   #sending: Promise<void> | undefined
 
   /** `queues`: those of the mill. */
-  constructor(surroundings: Surroundings, store: Pick<Store, 'history' | 'depth'>, queues: readonly string[]) {
+  constructor(surroundings: Surroundings, store: Pick<Store, 'history' | 'depth' | 'idle'>, queues: readonly string[]) {
     this.#surroundings = surroundings
     this.#store = store
     this.#measured = new Set(queues)
@@ -98,6 +98,7 @@ export class Meter {
 
   async #send(): Promise<void> {
     const { events } = this.#surroundings
+    if (this.#minutes.length === 0 && this.#store.idle?.isAsleep()) return
     try {
       const gauges = await this.#look()
       await this.#addAll(gauges)

@@ -226,17 +226,26 @@ export function assembleWorker(
   const failed = (call: string, retryMs: number) => (error: unknown) =>
     events.emit('store.failed', { call, error, retryMs })
   const found = (queues: readonly string[]) => claimLoop.look(queues)
+  const unlessAsleep = (work: () => Promise<void>) => async () => (store.idle?.isAsleep() ? undefined : work())
   return {
     ...{ ...connection, settler, inFlight, claimLoop, signs, leavePublisher },
     heartbeat: new Repeating(registryBeatMs, () => heartbeat.beat(), failed('workers.beat', registryBeatMs)),
     sharing: shards.areServed
-      ? new Repeating(sharingMs, () => shards.refresh(), failed('workers.list', sharingMs))
+      ? new Repeating(
+          sharingMs,
+          unlessAsleep(() => shards.refresh()),
+          failed('workers.list', sharingMs),
+        )
       : undefined,
     limits:
       records && names.some((name) => limited.isThrottled(name))
-        ? new Repeating(limitsMs, async () => limited.know(await records.queues()), failed('records.queues', limitsMs))
+        ? new Repeating(
+            limitsMs,
+            unlessAsleep(async () => limited.know(await records.queues())),
+            failed('records.queues', limitsMs),
+          )
         : undefined,
-    recoverer: workers && new Recoverer(surroundings, workers, traits.remote, identity, ends, found),
+    recoverer: workers && new Recoverer(surroundings, workers, store, identity, ends, found),
     adoption,
     joins: store.joins === undefined && store.steps === undefined ? undefined : new JoinSweeps(surroundings, store),
     schedules: store.schedules && new ScheduleLoop(surroundings, store.schedules, parts.restoreSchedules),

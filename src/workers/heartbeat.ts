@@ -8,7 +8,7 @@ import type { Store } from '../stores/contract/store.js'
 import type { WorkerRecord, WorkerSignal } from '../stores/contract/worker-registry.js'
 
 interface HeartbeatParts {
-  readonly store: Pick<Store, 'workers' | 'traits'>
+  readonly store: Pick<Store, 'workers' | 'traits' | 'idle'>
   readonly worker: Omit<WorkerRecord, 'running' | 'state' | 'rssBytes' | 'loopDelayMs'>
   /** The number of slots in use now. */
   readonly running: () => number
@@ -45,6 +45,11 @@ export class Heartbeat {
     const state = this.#parts.state()
     const isIdle = running === 0 && this.#wasRunning === 0 && state === this.#toldState
     if (store.traits.remote && isIdle && mono() < this.#beatenAt + idleBeatMs - registryBeatMs / 2) return
+    if (isIdle && store.idle?.isAsleep()) {
+      // Its silence is no outage.
+      beaten(mono())
+      return
+    }
     this.#wasRunning = running
     const signal = await store.workers?.beat({ ...worker, running, state, ...signs.read() }, ttlMs)
     this.#toldState = state

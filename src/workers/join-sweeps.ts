@@ -7,6 +7,7 @@ import { timerMs } from '../core/platform/timer.js'
 import type { WorkerSurroundings } from '../core/surroundings.js'
 import type { Joins } from '../stores/contract/joins.js'
 import type { Steps } from '../stores/contract/steps.js'
+import type { Store } from '../stores/contract/store.js'
 
 /** Between two sweeps of a worker. A report that was lost with its process is delivered within twice this time. */
 const sweepMs = 5_000
@@ -15,6 +16,7 @@ const sweepMs = 5_000
 interface SweptStore {
   readonly joins?: Pick<Joins, 'sweep'>
   readonly steps?: Pick<Steps, 'sweep'>
+  readonly idle?: Store['idle']
 }
 
 export class JoinSweeps {
@@ -58,7 +60,7 @@ export class JoinSweeps {
   async #sweep(): Promise<void> {
     const { worker, events, random } = this.#surroundings
     try {
-      while (!this.#isStopped && (await sweepOnce(this.#store, worker, events)).more);
+      while (!this.#isStopped && !this.#store.idle?.isAsleep() && (await sweepOnce(this.#store, worker, events)).more);
     } catch (error) {
       events.emit('store.failed', { call: 'sweep', error, retryMs: sweepMs })
     }

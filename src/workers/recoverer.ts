@@ -8,6 +8,7 @@ import type { WorkerSurroundings } from '../core/surroundings.js'
 import type { ProcessIdentity } from '../runtime/process/process-identity.js'
 import { isDead, isNeighbour } from '../runtime/process/process-peers.js'
 import { processSeenDeaths } from '../runtime/process/seen-deaths.js'
+import type { Store } from '../stores/contract/store.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../stores/contract/worker-registry.js'
 import type { FoundEnds } from './found-ends.js'
 import { isAlive } from './isolated/adoption.js'
@@ -24,7 +25,7 @@ const aloneForMs = 20_000
 export class Recoverer {
   readonly #surroundings: WorkerSurroundings
   readonly #workers: WorkerRegistry
-  readonly #isRemote: boolean
+  readonly #store: Pick<Store, 'traits' | 'idle'>
   readonly #identity: ProcessIdentity
   readonly #ends: Pick<FoundEnds, 'tell'>
   readonly #found: (queues: readonly string[]) => void
@@ -36,20 +37,20 @@ export class Recoverer {
   #isStopped = false
 
   /**
-   * `isRemote`: whether the list of workers costs a trip. `found` is called with the queues whose jobs came back: they
+   * `store`: says whether the list of workers costs a trip. `found` is called with the queues whose jobs came back: they
    * are suspect, so a worker must claim to hear of them.
    */
   constructor(
     surroundings: WorkerSurroundings,
     workers: WorkerRegistry,
-    isRemote: boolean,
+    store: Pick<Store, 'traits' | 'idle'>,
     identity: ProcessIdentity,
     ends: Pick<FoundEnds, 'tell'>,
     found: (queues: readonly string[]) => void,
   ) {
     this.#surroundings = surroundings
     this.#workers = workers
-    this.#isRemote = isRemote
+    this.#store = store
     this.#identity = identity
     this.#ends = ends
     this.#found = found
@@ -94,7 +95,8 @@ export class Recoverer {
 
   async #list(): Promise<void> {
     const { clock } = this.#surroundings
-    const goodForMs = this.#isRemote ? (this.#neighbours.length > 1 ? listedForMs : aloneForMs) : 0
+    if (this.#store.idle?.isAsleep()) return
+    const goodForMs = this.#store.traits.remote ? (this.#neighbours.length > 1 ? listedForMs : aloneForMs) : 0
     if (clock.mono() < this.#listedAt + goodForMs) return
     this.#neighbours = (await this.#workers.list()).filter((worker) => isNeighbour(worker, this.#identity))
     this.#listedAt = clock.mono()

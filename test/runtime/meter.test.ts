@@ -16,6 +16,7 @@ let clock: ManualClock
 let data: MemoryData
 let store: MemoryStore
 let calls: { add: number; depth: number }
+let isAsleep: boolean
 let isAway: boolean
 beforeEach(async () => {
   clock = new ManualClock(startAt)
@@ -23,6 +24,7 @@ beforeEach(async () => {
   store = new MemoryStore(clock, data)
   calls = { add: 0, depth: 0 }
   isAway = false
+  isAsleep = false
   await store.open([
     { ...plain, name: 'mail' },
     { ...plain, name: 'video' },
@@ -35,7 +37,8 @@ function process(queues: readonly string[] = []) {
   const refuse = () => {
     if (isAway) throw Object.assign(new Error('away'), { code: 'store-unavailable' })
   }
-  const seen: Pick<Store, 'history' | 'depth'> = {
+  const seen: Pick<Store, 'history' | 'depth' | 'idle'> = {
+    idle: { pollMs: 60_000, isAsleep: () => isAsleep },
     history: {
       ...store.history,
       async add(entries) {
@@ -67,6 +70,16 @@ async function points(queue = 'mail', step: 'minute' | 'hour' = 'minute'): Promi
 }
 
 describe('the meter of a process', () => {
+  it('asks nothing of a store that is let sleep, unless it has counted something', async () => {
+    const { counter, minute } = process(['mail'])
+    isAsleep = true
+    await minute()
+    expect(calls).toEqual({ add: 0, depth: 0 })
+    counter.completed('mail', 1)
+    await minute()
+    expect(calls).toEqual({ add: 1, depth: 1 })
+  })
+
   it('counts each kind of end by queue, with run times by class', async () => {
     const { counter, minute } = process()
     counter.enqueued('mail')

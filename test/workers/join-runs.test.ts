@@ -153,6 +153,26 @@ describe('the sweeps of a worker', () => {
     expect(planned).toEqual([])
   })
 
+  it('leave a store alone while it is let sleep', async () => {
+    const planned: (() => void)[] = []
+    let isAsleep = true
+    let swept = 0
+    const joins = { sweep: async () => ({ failed: [], more: ++swept < 0 }) }
+    const idle = { pollMs: 60_000, isAsleep: () => isAsleep }
+    const sweeps = new JoinSweeps(givenSurroundings(), { joins, idle }, (_, work) => {
+      planned.push(work)
+      return () => {}
+    })
+    sweeps.start()
+    planned.pop()!()
+    await expect.poll(() => planned.length).toBe(1)
+    expect(swept).toBe(0)
+    isAsleep = false
+    planned.pop()!()
+    await expect.poll(() => swept).toBe(1)
+    await sweeps.stop()
+  })
+
   it('sweep the waits for signals though the joins fail, and report dead joins though the waits fail', async () => {
     const events = new Events()
     const heard: string[] = []

@@ -141,8 +141,20 @@ export interface Store {
   readonly transactions?: Transactions
   /** Present if `open` makes tables, which not every role of the database may. */
   readonly migration?: Migration
+  /** Present if the server of the store may go to sleep while nobody asks it anything, and is to be let sleep. */
+  readonly idle?: IdleMode | undefined
   /** Absent: `open` creates queues. */
   readonly provision?: Provision
+}
+
+export interface IdleMode {
+  /** For how long a process with nothing to do may ask nothing, in ms. */
+  readonly pollMs: number
+  /**
+   * Whether this process is to ask nothing now: whoever only looks whether something has changed then looks later. The
+   * process wakes in time for every change that the store foresees, and its waits and `schedules.changed` resolve only then.
+   */
+  isAsleep(): boolean
 }
 
 export interface StoreTraits {

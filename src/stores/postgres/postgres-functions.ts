@@ -26,6 +26,7 @@ import { endFunctions } from './work/end-functions.js'
 import { enqueueFunctions } from './work/enqueue-functions.js'
 import { depthFunctions } from './work/postgres-depth.js'
 import { extendFunctions } from './work/postgres-extend.js'
+import { nextChange } from './work/postgres-idle.js'
 import { recoveryFunctions } from './work/postgres-recovery.js'
 import { ringFunctions } from './work/postgres-ring.js'
 import { settingsFunctions } from './work/postgres-settings.js'
@@ -51,6 +52,7 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...extendFunctions,
   ...depthFunctions,
   ...ringFunctions,
+  nextChange,
   ...upkeepFunctions,
   ...reportFunctions,
   ...jobStepFunctions,

@@ -2,8 +2,9 @@
 
 import { ConfigError } from '../../core/errors.js'
 import { defined } from '../../core/values/defined.js'
+import type { Duration } from '../../core/values/duration.js'
 import type { Store } from '../contract/store.js'
-import { listenOf, type PostgresAddress, postgresAddress, schemaOf } from './client/postgres-address.js'
+import { idlePollOf, listenOf, type PostgresAddress, postgresAddress, schemaOf } from './client/postgres-address.js'
 
 export type PostgresStoreOptions = (
   | { readonly url: string }
@@ -19,6 +20,11 @@ export type PostgresStoreOptions = (
 ) & {
   /** The schema of all tables and functions. Default: the one of the address, otherwise `'millrace'`. */
   readonly namespace?: string
+  /**
+   * For a database that goes to sleep: for how long a process with nothing to do leaves it alone, from `'1m'` to `'1d'`. Default: the one
+   * of the address; without either, such a process looks every 2 s.
+   */
+  readonly idlePoll?: Duration
 }
 
 /** The schema that a mill uses unless it is told another. */
@@ -34,11 +40,14 @@ const defaultSchema = 'millrace'
  * export const open = ({ namespace }: { namespace?: string }) =>
  *   postgresStore({ pool: { host: 'db', database: 'shop', password: () => freshToken() }, namespace })
  */
-export async function postgresStore({ namespace, ...source }: PostgresStoreOptions): Promise<Store> {
+export async function postgresStore({ namespace, idlePoll, ...source }: PostgresStoreOptions): Promise<Store> {
   const address = 'pool' in source ? await addressOfPool(source.pool, source.listen) : postgresAddress(source.url)
   // Loaded here, because mills with another store do not need it.
   const { PostgresStore } = await import('./postgres-store.js')
-  return new PostgresStore({ address: { ...address, schema: schemaFor(address, namespace) } })
+  const idlePollMs = idlePoll === undefined ? address.idlePollMs : idlePollOf(idlePoll)
+  return new PostgresStore({
+    address: { ...address, ...defined({ idlePollMs }), schema: schemaFor(address, namespace) },
+  })
 }
 
 /** The schema that an address and a namespace name together. Throws `ConfigError` if they name two. */

@@ -42,6 +42,7 @@ import { PostgresClaim } from './work/postgres-claim.js'
 import { depthsOf } from './work/postgres-depth.js'
 import { PostgresEnqueue } from './work/postgres-enqueue.js'
 import { extendItems } from './work/postgres-extend.js'
+import type { PostgresIdle } from './work/postgres-idle.js'
 import { PostgresRecovery } from './work/postgres-recovery.js'
 import { PostgresReshard } from './work/postgres-reshard.js'
 import { PostgresQueues } from './work/postgres-settings.js'
@@ -71,6 +72,7 @@ export class PostgresStore implements Store {
   readonly health: StoreHealth
   readonly throttles: PostgresThrottles
   readonly migration: Migration
+  readonly idle: PostgresIdle | undefined
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
   readonly #queues: PostgresQueues
@@ -101,7 +103,10 @@ export class PostgresStore implements Store {
     this.#settle = new PostgresSettle(connection, queues, recovery)
     const joins = new PostgresJoins({ connection, queues, enqueue: this.#enqueue, reports, recovery })
     this.joins = this.#guarded<Joins>({
-      enqueue: (calls) => joins.enqueue(calls),
+      enqueue: (calls) => {
+        this.idle?.touched()
+        return joins.enqueue(calls)
+      },
       seal: (join, sizes) => joins.seal(join, sizes),
       look: (join) => joins.look(join),
       ends: (join, set, from, limit) => joins.ends(join, set, from, limit),
@@ -115,14 +120,15 @@ export class PostgresStore implements Store {
       signal: (job, signal) => steps.signal(job, signal),
       sweep: (worker) => steps.sweep(worker),
     })
-    this.#wait = new PostgresWait(connection, this.#listener, queues)
+    this.#wait = new PostgresWait(connection, this.#listener, queues, address.idlePollMs)
+    this.idle = this.#wait.idle
     this.#runner = new StepRunner(address, connection.schema)
     const parts = { connection, queues, runner: this.#runner, enqueue: this.#enqueue, wait: this.#wait }
     this.schedules = this.#guarded(postgresSchedules(parts))
     this.records = this.#guarded(
       postgresRecords({ ...parts, recovery, settle: this.#settle, reshards: new PostgresReshard(connection, queues) }),
     )
-    this.workers = this.#guarded(postgresRegistry({ ...parts, recovery }))
+    this.workers = this.#guarded(postgresRegistry({ ...parts, recovery, idlePollMs: address.idlePollMs ?? 0 }))
     this.history = this.#guarded<History>({
       add: (entries) => this.#runner.run('history', (now) => addHistory(entries, now)),
       read: (of, span) => this.#runner.run(undefined, (now) => readHistory(of, span, now)),
@@ -152,18 +158,23 @@ export class PostgresStore implements Store {
   }
 
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+    this.idle?.touched()
     return this.#underWay(() => this.#enqueue.enqueue(calls))
   }
 
-  claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
-    return this.#underWay(() => this.#claim.claim(from, by))
+  async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
+    const claimed = await this.#underWay(() => this.#claim.claim(from, by))
+    if (claimed.claims.length > 0) this.idle?.touched()
+    return claimed
   }
 
   settle(items: readonly SettleItem[]): Promise<SettleAnswer[]> {
+    this.idle?.touched()
     return this.#underWay(() => this.#settle.settle(items))
   }
 
   extend(items: readonly ExtendItem[]): Promise<ExtendAnswer[]> {
+    this.idle?.touched()
     return this.#underWay(() => extendItems(this.#connection, this.#queues, items))
   }
 

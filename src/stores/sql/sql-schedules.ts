@@ -81,13 +81,16 @@ export function* passTick(
 }
 
 export function* dueSchedules(worker: string, leadMs: number, limit: number, now: number): SqlSteps<DueSchedules> {
-  const before = yield* metaOf('schedule-lead')
+  const meta = yield* all<{ name: string; value: string }>(
+    "SELECT name, value FROM meta WHERE name IN ('schedule-lead', 'schedule-origin')",
+  )
+  const [before, named] = ['schedule-lead', 'schedule-origin'].map((of) => meta.find(({ name }) => name === of)?.value)
   const known = before === undefined ? undefined : (JSON.parse(before) as ScheduleLeadership)
   const lead = scheduleLeadAfter(known, worker, leadMs, now)
   // Only one of many workers leads. The others must cause no commit, after which all would look for a change.
   if (JSON.stringify(lead) !== before) yield* writeLead(lead)
   const isLead = lead.worker === worker
-  const origin = yield* originFor(worker, now)
+  const origin = named ?? (yield* nameOrigin(worker, now))
   const answer = { now, origin, isLead, leadMs: lead.until - now }
   if (!isLead) return { ...answer, due: [] }
   const rows = yield* all<ScheduleRow>(
@@ -107,9 +110,7 @@ export function* resignLead(worker: string): SqlSteps<void> {
 }
 
 /** The first to ask names it. */
-function* originFor(worker: string, now: number): SqlSteps<string> {
-  const known = yield* metaOf('schedule-origin')
-  if (known !== undefined) return known
+function* nameOrigin(worker: string, now: number): SqlSteps<string> {
   const origin = `${now} ${worker}`
   yield* run("INSERT INTO meta (name, value) VALUES ('schedule-origin', ?)", origin)
   return origin

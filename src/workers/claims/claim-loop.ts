@@ -316,7 +316,7 @@ export class ClaimLoop {
     const { waiter, picker, shards, soloGate, queues: served } = this.#parts
     this.#calling = 'wait'
     const longPollMs = Math.min(
-      ...served.map((queue) => queue.longPollMs),
+      waiter.longestMs(Math.min(...served.map((queue) => queue.longPollMs))),
       Math.max(1, this.calls.dueInMs),
       picker.backInMs,
     )

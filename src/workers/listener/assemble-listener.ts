@@ -115,7 +115,7 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
       },
       (error) => events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs }),
     ),
-    recoverer: new Recoverer(surroundings, workers, traits.remote, self.identity, self.ends, (queues) => {
+    recoverer: new Recoverer(surroundings, workers, store, self.identity, self.ends, (queues) => {
       if (queues.includes(queue.name)) self.look()
     }),
   }

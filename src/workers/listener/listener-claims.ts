@@ -259,7 +259,11 @@ export class ListenerClaims {
 
   async #restOn(waiter: IdleWaiter, signal: AbortSignal): Promise<void> {
     const { name, longPollMs } = this.#parts.queue
-    const rung = await waiter.rest([name], Math.min(longPollMs, Math.max(1, this.calls.dueInMs)), signal)
+    const rung = await waiter.rest(
+      [name],
+      Math.min(waiter.longestMs(longPollMs), Math.max(1, this.calls.dueInMs)),
+      signal,
+    )
     // Another process must hear of the ring.
     if (rung.length > 0 && this.#callers.length === 0) await this.#ask()
   }

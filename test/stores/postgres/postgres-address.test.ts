@@ -3,7 +3,8 @@ import { postgresAddress, postgresAddressText } from '#src/stores/postgres/clien
 
 describe('a Postgres address', () => {
   it('names hosts, user, database, schema, the way to notifications and encryption', () => {
-    const url = 'postgres://ada:p%40ss@db-1,db-2:6432/shop?schema=jobs&listen=db-1:5433&sslmode=verify-full'
+    const url =
+      'postgres://ada:p%40ss@db-1,db-2:6432/shop?schema=jobs&listen=db-1:5433&sslmode=verify-full&idlePoll=10m'
 
     expect(postgresAddress(url)).toEqual({
       hosts: [
@@ -16,6 +17,7 @@ describe('a Postgres address', () => {
       schema: 'jobs',
       listen: { host: 'db-1', port: 5433 },
       tls: 'verify-full',
+      idlePollMs: 600_000,
     })
   })
 
@@ -43,6 +45,8 @@ describe('a Postgres address', () => {
     ['postgres://host/shop?schema=-jobs', 'beginning with none'],
     ['postgres://host/shop?schema=', '1 to 63 characters'],
     [`postgres://host/shop?schema=${'x'.repeat(64)}`, '1 to 63 characters'],
+    ['postgres://host/shop?idlePoll=5s', "'idlePoll' must be from '1m' to '1d'"],
+    ['postgres://host/shop?idlePoll=soon', "'idlePoll' must be"],
     ['postgres://a%zz@host/shop', "a '%' that begins no code"],
   ])('%s is refused, and no secret is shown', (url, words) => {
     expect(() => postgresAddress(url)).toThrowError(

@@ -1,6 +1,7 @@
 /** A Postgres address: the hosts, the database, the schema of the store, and where notifications are heard. Pure. */
 
 import { ConfigError } from '../../../core/errors.js'
+import { durationForm, parseDuration } from '../../../core/values/duration.js'
 
 export interface PostgresHost {
   readonly host: string
@@ -26,19 +27,21 @@ export interface PostgresAddress {
    * the options of Node's `tls.connect`.
    */
   readonly tls: 'disable' | 'require' | 'verify-full' | object
+  /** For how many ms a process with nothing to do leaves the server alone. Absent: it looks every 2 s. */
+  readonly idlePollMs?: number
   /** Makes the socket, for a server that is reached through another program's library. */
   readonly stream?: () => object
 }
 
 const forms =
-  "expected 'postgres://[user[:password]@]host[:port][,host[:port]]/database[?schema=…&listen=host[:port]&sslmode=…]'; a user or password must be percent-encoded"
+  "expected 'postgres://[user[:password]@]host[:port][,host[:port]]/database[?schema=…&listen=host[:port]&sslmode=…&idlePoll=…]'; a user or password must be percent-encoded"
 /** An address that is not understood may hold a password anywhere. */
 const hidden = 'What was given is not shown, as it may hold a password'
 
 // Another '@' is part of a password that is not encoded.
 const shape = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/([^@/?#]+)(?:\?([^@#]*))?$/
 const modes = ['disable', 'require', 'verify-full'] as const
-const parameters = ['schema', 'listen', 'sslmode']
+const parameters = ['schema', 'listen', 'sslmode', 'idlePoll']
 
 /** Whether the text looks like the address of a Postgres. */
 export function isPostgresUrl(text: string): boolean {
@@ -56,14 +59,15 @@ export function postgresAddress(url: string): PostgresAddress {
     refuse(`a parameter is not known; there are ${parameters.join(', ')}. ${hidden}`)
   const mode = search.get('sslmode') ?? 'disable'
   const tls = modes.find((one) => one === mode) ?? refuse(`'sslmode' must be one of ${modes.join(', ')}`)
-  const [schema, listen] = [search.get('schema'), search.get('listen')]
+  const [schema, listen, idlePoll] = ['schema', 'listen', 'idlePoll'].map((name) => search.get(name) ?? undefined)
   return {
     hosts: hosts.split(',').map(hostOf),
     ...(user === '' ? {} : { user: decoded(user) }),
     ...(password.length === 0 ? {} : { password: decoded(password.join(':')) }),
     database: decoded(database),
-    ...(schema === null ? {} : { schema: schemaOf(schema) }),
-    ...(listen === null ? {} : { listen: listenOf(listen) }),
+    ...(schema === undefined ? {} : { schema: schemaOf(schema) }),
+    ...(listen === undefined ? {} : { listen: listenOf(listen) }),
+    ...(idlePoll === undefined ? {} : { idlePollMs: idlePollOf(/^\d+$/.test(idlePoll) ? Number(idlePoll) : idlePoll) }),
     tls,
   }
 }
@@ -86,6 +90,16 @@ export function schemaOf(name: string, called = "'schema' in its address"): stri
 /** Throws `ConfigError` for anything but `'none'` and a host. */
 export function listenOf(text: string): PostgresHost | 'none' {
   return text === 'none' ? text : hostOf(text)
+}
+
+const [leastIdlePollMs, mostIdlePollMs] = [60_000, 86_400_000]
+
+/** In ms. Throws `ConfigError`. */
+export function idlePollOf(given: unknown): number {
+  const ms = parseDuration(given)
+  if (ms === undefined || ms < leastIdlePollMs || ms > mostIdlePollMs)
+    return refuse(`'idlePoll' must be from '1m' to '1d', as ${durationForm}`)
+  return ms
 }
 
 function hostOf(text: string): PostgresHost {

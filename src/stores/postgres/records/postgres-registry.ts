@@ -75,9 +75,11 @@ interface RegistryParts {
   readonly runner: StepRunner
   readonly queues: PostgresQueues
   readonly recovery: PostgresRecovery
+  /** A process that sleeps does not beat. */
+  readonly idlePollMs: number
 }
 
-export function postgresRegistry({ connection, runner, queues, recovery }: RegistryParts): WorkerRegistry {
+export function postgresRegistry({ connection, runner, queues, recovery, idlePollMs }: RegistryParts): WorkerRegistry {
   const held = async (worker: string, most: number): Promise<HeldClaim[]> => {
     const rows = (await connection.call(heldClaims, [worker, most])) as Record<string, unknown>[]
     return rows.map((row) => present({ ...row, progress: progressOf(row['progress']) }) as unknown as HeldClaim)
@@ -87,7 +89,7 @@ export function postgresRegistry({ connection, runner, queues, recovery }: Regis
     await connection.call(endLeads, [id])
   }
   return {
-    beat: (worker, ttlMs) => runner.run('workers', (now) => beatWorker(worker, ttlMs, now)),
+    beat: (worker, ttlMs) => runner.run('workers', (now) => beatWorker(worker, ttlMs + idlePollMs, now)),
     signal: (id, signal) => runner.run('workers', (now) => signalWorker(id, signal, now)),
     remove,
     list: () => runner.run(undefined, (now) => liveWorkers(now)),

@@ -139,7 +139,7 @@ export function postgresSchedules({ connection, runner, queues, enqueue, wait }:
       const ear = await wait.ear([topics.schedules], signal)
       try {
         await ear.attend()
-        await ear.heard(forMs)
+        await ear.rested(forMs)
       } finally {
         ear.stop()
       }

@@ -15,7 +15,8 @@ const bounds = `SET LOCAL statement_timeout = '8s'; SET LOCAL lock_timeout = '4s
   SET LOCAL idle_in_transaction_session_timeout = '5s'`
 /** As for functions: see `sqlFunction`. */
 const planned = 'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off'
-const idleMs = 5_000
+/** Longer than the pause between two looks of the lead of the schedules: making a connection costs more than keeping one. */
+const idleMs = 7_000
 const closeMs = 300
 
 /**

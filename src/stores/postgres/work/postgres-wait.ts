@@ -8,6 +8,7 @@ import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { PostgresListener } from '../client/postgres-listener.js'
 import { LimitedQueue } from '../limits/limited-queue.js'
 import type { LimitsLook } from '../limits/limits-look.js'
+import { nextChange, PostgresIdle } from './postgres-idle.js'
 import { beginWait, endWait, lookForWork, ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 
@@ -35,6 +36,8 @@ const lookEveryMs = 2_000
 /** Without notifications, looks come after 100 ms at first, and then at most a second apart. */
 const firstLookMs = 100
 const mostDeafMs = 1_000
+/** Who waits is registered until a ring; one that was lost with the connection, or by a crash of the server, took it away unheard. */
+const registerEvery = 5
 /** How long a job that such a look finds is left to the waiter that was rung for it. */
 const graceMs = 200
 /** A process that was rung registers again after this time at the earliest. */
@@ -51,6 +54,8 @@ interface NewsEar {
   attend(): Promise<void>
   /** Resolves at news, at the latest after `forMs`, and sooner if it would be time to look. */
   heard(forMs: number): Promise<void>
+  /** Resolves at news; for lack of them after `forMs`, or when the process wakes. */
+  rested(forMs: number): Promise<void>
   /** Nothing more is heard: it was aborted, or the store is closed. */
   isOver(): boolean
   stop(): void
@@ -64,8 +69,16 @@ export class PostgresWait {
   readonly #waiters = new Set<LocalWaiter>()
   #listening: Promise<void> | undefined
   #isClosed = false
+  /** Absent: this process never sleeps. */
+  readonly idle: PostgresIdle | undefined
 
-  constructor(connection: PostgresConnection, listener: PostgresListener, queues: PostgresQueues) {
+  constructor(
+    connection: PostgresConnection,
+    listener: PostgresListener,
+    queues: PostgresQueues,
+    idlePollMs: number | undefined,
+  ) {
+    this.idle = idlePollMs === undefined ? undefined : new PostgresIdle(idlePollMs, () => this.#wake())
     this.#connection = connection
     this.#listener = listener
     this.#queues = queues
@@ -84,13 +97,13 @@ export class PostgresWait {
     this.#waiters.add(sleeper)
     try {
       await this.#listen()
-      let found = await this.#register(queues, true)
+      let found = await this.#look(queues, { registers: true, isFirst: true })
       for (let looks = 0; found.length === 0 && !sleeper.isOver && !this.#isClosed; looks++) {
         const leftMs = until - performance.now()
         if (leftMs <= 0) break
-        await sleeper.sleep(Math.min(leftMs, this.#lookAfterMs(looks)))
+        const isWoken = await sleeper.sleep(Math.min(leftMs, await this.#pauseMs(this.#lookAfterMs(looks))))
         if (sleeper.rung !== undefined || sleeper.isOver || performance.now() >= until || this.#isClosed) break
-        found = await this.#stillThere(queues, sleeper, until)
+        found = await this.#stillThere(queues, sleeper, until, isWoken || looks % registerEvery === registerEvery - 1)
       }
       return this.#answer(queues, sleeper, found)
     } finally {
@@ -114,6 +127,10 @@ export class PostgresWait {
       heard: async (forMs: number) => {
         if (!sleeper.isOver && !this.#isClosed) await sleeper.sleep(Math.min(forMs, this.#lookAfterMs(looks++)))
       },
+      rested: async (forMs: number) => {
+        const pauseMs = this.#listener.isDeaf ? Math.min(forMs, this.#lookAfterMs(looks++)) : forMs
+        if (!sleeper.isOver && !this.#isClosed) await sleeper.sleep(await this.#pauseMs(pauseMs))
+      },
       isOver: () => sleeper.isOver || this.#isClosed,
       // Its row goes with the next news.
       stop: () => {
@@ -136,9 +153,21 @@ export class PostgresWait {
     return this.#listener.isDeaf ? Math.min(firstLookMs * 2 ** Math.min(looks, 10), mostDeafMs) : lookEveryMs
   }
 
+  /** The pause, or until the process wakes if it sleeps. */
+  async #pauseMs(pauseMs: number): Promise<number> {
+    if (this.idle === undefined || !this.idle.isAsleep()) return pauseMs
+    this.idle.knows((await this.#connection.call(nextChange, [])) as number | null)
+    return this.idle.asleepForMs() || pauseMs
+  }
+
+  /** All who wait look once more. */
+  #wake(): void {
+    for (const waiter of this.#waiters) waiter.wake()
+  }
+
   close(): void {
     this.#isClosed = true
-    for (const waiter of this.#waiters) waiter.wake()
+    this.#wake()
   }
 
   #answer(queues: readonly NumberedQueue[], sleeper: WaitingOne, found: readonly NumberedQueue[]): string[] {
@@ -153,18 +182,26 @@ export class PostgresWait {
   }
 
   /** What a later look finds may be about to be taken by the waiter that was rung: only what stays counts. */
-  async #stillThere(queues: readonly NumberedQueue[], sleeper: WaitingOne, until: number): Promise<NumberedQueue[]> {
-    const found = await this.#register(queues, false)
+  async #stillThere(
+    queues: readonly NumberedQueue[],
+    sleeper: WaitingOne,
+    until: number,
+    registers: boolean,
+  ): Promise<NumberedQueue[]> {
+    const found = await this.#look(queues, { registers })
     if (found.length === 0) return found
     await sleeper.sleep(Math.min(graceMs, until - performance.now()))
-    return sleeper.rung !== undefined || sleeper.isOver ? [] : this.#register(queues, false)
+    return sleeper.rung !== undefined || sleeper.isOver ? [] : this.#look(queues, { registers: true })
   }
 
-  /** From now on the queues are waited for; then looks once more. Returns those that want a claimer. */
-  async #register(queues: readonly NumberedQueue[], isFirst: boolean): Promise<NumberedQueue[]> {
+  /** With `registers` the queues are waited for from now on; then looks. Returns those that want a claimer. */
+  async #look(
+    queues: readonly NumberedQueue[],
+    { registers, isFirst = false }: { readonly registers: boolean; readonly isFirst?: boolean },
+  ): Promise<NumberedQueue[]> {
     const qids = queues.map(({ qid }) => qid)
     const [, looked] = await Promise.all([
-      this.#connection.call(beginWait, [qids, this.#channel]),
+      registers ? this.#connection.call(beginWait, [qids, this.#channel]) : undefined,
       this.#connection.call(lookForWork, [qids, isFirst]),
     ])
     const answer = looked as { now: number; queues: (WaitLook | null)[] }
@@ -245,7 +282,8 @@ class WaitingOne implements LocalWaiter {
     this.#wake()
   }
 
-  async sleep(forMs: number): Promise<void> {
+  /** Resolves with whether something woke it before its time. */
+  async sleep(forMs: number): Promise<boolean> {
     if (!this.#isWoken && forMs > 0)
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, Math.min(forMs, longestTimerMs))
@@ -254,7 +292,9 @@ class WaitingOne implements LocalWaiter {
           resolve()
         }
       })
+    const isWoken = this.#isWoken
     this.#isWoken = false
+    return isWoken
   }
 
   end(): void {
