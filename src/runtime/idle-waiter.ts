@@ -3,7 +3,7 @@
  * the store.
  */
 
-import { timerMs } from '../core/platform/timer.js'
+import { longestTimerMs, timerMs } from '../core/platform/timer.js'
 import type { Store } from '../stores/contract/store.js'
 
 /** A resting worker. */
@@ -33,9 +33,12 @@ export class IdleWaiter {
     this.#mono = mono
   }
 
-  /** For how long to rest at most, where `longPollMs` is the longest wait of the queues: their store may be let sleep. */
+  /**
+   * For how long to rest at most, where `longPollMs` is the longest wait of the queues. Where a store is let sleep, only its
+   * own wait knows when to look.
+   */
   longestMs(longPollMs: number): number {
-    return Math.max(longPollMs, this.#store.idle?.pollMs ?? 0)
+    return this.#store.idle === undefined ? longPollMs : longestTimerMs
   }
 
   /**

@@ -38,7 +38,7 @@ function process(queues: readonly string[] = []) {
     if (isAway) throw Object.assign(new Error('away'), { code: 'store-unavailable' })
   }
   const seen: Pick<Store, 'history' | 'depth' | 'idle'> = {
-    idle: { pollMs: 60_000, isAsleep: () => isAsleep },
+    idle: { isAsleep: () => isAsleep },
     history: {
       ...store.history,
       async add(entries) {

@@ -158,7 +158,7 @@ describe('the sweeps of a worker', () => {
     let isAsleep = true
     let swept = 0
     const joins = { sweep: async () => ({ failed: [], more: ++swept < 0 }) }
-    const idle = { pollMs: 60_000, isAsleep: () => isAsleep }
+    const idle = { isAsleep: () => isAsleep }
     const sweeps = new JoinSweeps(givenSurroundings(), { joins, idle }, (_, work) => {
       planned.push(work)
       return () => {}

@@ -148,8 +148,6 @@ export interface Store {
 }
 
 export interface IdleMode {
-  /** For how long a process with nothing to do may ask nothing, in ms. */
-  readonly pollMs: number
   /**
    * Whether this process is to ask nothing now: whoever only looks whether something has changed then looks later. The
    * process wakes in time for every change that the store foresees, and its waits and `schedules.changed` resolve only then.

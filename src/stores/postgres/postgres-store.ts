@@ -133,7 +133,7 @@ export class PostgresStore implements Store {
       add: (entries) => this.#runner.run('history', (now) => addHistory(entries, now)),
       read: (of, span) => this.#runner.run(undefined, (now) => readHistory(of, span, now)),
     })
-    const doctor = new PostgresDoctor(connection, this.#listener)
+    const doctor = new PostgresDoctor(connection, this.#listener, postgresFunctions)
     const repairing = this.#guarded({
       check: (queue?: string) => checkPostgres(connection, queue),
       repair: (queue?: string) => repairPostgres(connection, queue),

@@ -125,7 +125,7 @@ describe('the doctor of a Postgres store', () => {
     const findings = await store.health.examine()
     expect(findings.filter(({ what }) => what !== 'durability').filter(({ level }) => level !== 'ok')).toEqual([])
     expect(findings.map(({ what }) => what)).toEqual([
-      ...['version', 'role', 'durability', 'notifications', 'transactions', 'dead rows', 'replication slots'],
+      ...['version', 'role', 'schema', 'durability', 'notifications', 'transactions', 'dead rows', 'replication slots'],
       ...['connections', 'clock'],
     ])
   })
@@ -167,6 +167,7 @@ describe('the doctor of a Postgres store', () => {
       fsync: 'on',
     },
     ...{ autovacuum: 'on', connections: 5, mostConnections: 97, oldest: null, preparedForMs: null, slots: null },
+    ...{ schema: 'jobs', look: { isThere: true, lacking: [], role: 'app' }, mayMake: false, ungranted: 0 },
     ...{ rows: { live: 10, dead: 10 }, aheadMs: 3, tripMs: 1, hears: true },
   }
 
@@ -178,6 +179,20 @@ describe('the doctor of a Postgres store', () => {
     ['an old version', { version: 120022, said: '12.22' }, 'warning', /^PostgreSQL 12.22 is older/],
     ['a replica', { isReplica: true }, 'error', /^it is a replica/],
     ['read-only transactions', { isReadOnly: true }, 'error', /read-only/],
+    [
+      'a schema that it may not make',
+      { look: { isThere: false, lacking: [], role: 'app' } },
+      'error',
+      /migrate --role app/,
+    ],
+    [
+      'functions that it may not add',
+      { look: { isThere: true, lacking: ['x_1'], role: 'app' } },
+      'error',
+      /lacks functions/,
+    ],
+    ['tables that were not granted', { ungranted: 2 }, 'error', /^'app' may not read and write 2/],
+    ['a schema that it cannot read', { look: 'no right' }, 'error', /^no right$/],
     ['commits that wait for nothing', { synchronousCommit: 'off' }, 'warning', /'synchronous_commit' is off/],
     ['a disk that is never waited for', { fsync: 'off' }, 'error', /'fsync' is off/],
     ['notifications that are lost', { hears: false }, 'error', /Add listen=host:port/],

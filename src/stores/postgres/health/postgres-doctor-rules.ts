@@ -2,6 +2,7 @@
 
 import { formatDuration } from '../../../core/values/duration.js'
 import type { FsckFinding } from '../../contract/store-health.js'
+import type { SchemaLook } from '../schema/postgres-schema.js'
 
 /** The facts that the doctor asks the server for. Durations in ms. */
 export interface PostgresFacts {
@@ -21,6 +22,13 @@ export interface PostgresFacts {
   /** How long the oldest prepared transaction waits for its end. */
   readonly preparedForMs: number | null
   readonly slots: readonly { readonly name: string; readonly isActive: boolean; readonly bytes: number }[] | null
+  readonly schema: string
+  /** What the schema has, or why that cannot be read. */
+  readonly look: Pick<SchemaLook, 'isThere' | 'lacking' | 'role'> | string
+  /** Whether this role may make the schema, or what it lacks. */
+  readonly mayMake: boolean
+  /** The tables that this role may not read and write. */
+  readonly ungranted: number
   /** The rows of the table of jobs; null if the schema is not made yet. */
   readonly rows: { readonly live: number; readonly dead: number } | null
   /** The clock of the server less that of this process, as far as the round trip tells. */
@@ -46,6 +54,7 @@ export function judgePostgres(facts: PostgresFacts): FsckFinding[] {
   return [
     judgeVersion(facts),
     judgeRole(facts),
+    judgeSchema(facts),
     judgeDurability(facts),
     judgeNotifications(facts),
     judgeSnapshots(facts),
@@ -68,6 +77,20 @@ function judgeRole({ isReplica, isReadOnly }: PostgresFacts): FsckFinding {
   if (isReadOnly)
     return error('role', "transactions are read-only here. Set 'default_transaction_read_only' to off for this role.")
   return ok('role', 'takes writes')
+}
+
+function judgeSchema({ schema, look, mayMake, ungranted }: PostgresFacts): FsckFinding {
+  const what = 'schema'
+  if (typeof look === 'string') return error(what, look)
+  const { isThere, lacking, role } = look
+  const remedy = `Let an administrator run \`millrace migrate --role ${role}\`.`
+  if (ungranted > 0) return error(what, `'${role}' may not read and write ${ungranted} of its tables. ${remedy}`)
+  if (isThere && lacking.length === 0) return ok(what, `'${schema}' has all that this version of Millrace needs`)
+  const missing = isThere
+    ? `'${schema}' lacks functions of this version (${lacking.length})`
+    : `'${schema}' is not made yet`
+  if (mayMake) return ok(what, `${missing}: the first process that opens the store makes it`)
+  return error(what, `${missing}, and '${role}' may not make it. ${remedy}`)
 }
 
 function judgeDurability({ synchronousCommit, standbys, fsync }: PostgresFacts): FsckFinding {

@@ -1,10 +1,13 @@
 /** The examination of a Postgres server: one statement asks what it knows about itself, and a notification is sent to be heard. */
 
 import { setTimeout as delay } from 'node:timers/promises'
+import { messageOf } from '../../../core/messages/describe.js'
 import { systemClock } from '../../../core/platform/clock.js'
 import type { FsckFinding } from '../../contract/store-health.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { PostgresListener } from '../client/postgres-listener.js'
+import { lookAt } from '../schema/postgres-schema.js'
+import type { SqlFunction } from '../schema/sql-function.js'
 import { judgePostgres, type PostgresFacts } from './postgres-doctor-rules.js'
 
 /** How long a notification may take. */
@@ -22,17 +25,22 @@ const asked = `SELECT json_build_object(
   'preparedForMs', (SELECT extract(epoch FROM max(now() - prepared)) * 1000 FROM pg_prepared_xacts WHERE database = current_database()),
   'slots', CASE WHEN NOT pg_is_in_recovery() THEN (SELECT json_agg(json_build_object('name', slot_name, 'isActive', active,
     'bytes', pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn))) FROM pg_replication_slots WHERE restart_lsn IS NOT NULL) END,
+  'mayMake', CASE WHEN to_regnamespace(quote_ident($1)) IS NULL THEN has_database_privilege(current_database(), 'CREATE') ELSE has_schema_privilege($1, 'CREATE') END,
+  'ungranted', (SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind = 'r' AND NOT (has_table_privilege(oid, 'SELECT')
+    AND has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE') AND has_table_privilege(oid, 'DELETE'))),
   'rows', (SELECT json_build_object('live', n_live_tup, 'dead', n_dead_tup) FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'job'))`
 
 export class PostgresDoctor {
   readonly #connection: PostgresConnection
   readonly #listener: PostgresListener
+  readonly #functions: readonly SqlFunction[]
   readonly #waiting = new Set<() => void>()
   #listening: Promise<void> | undefined
 
-  constructor(connection: PostgresConnection, listener: PostgresListener) {
+  constructor(connection: PostgresConnection, listener: PostgresListener, functions: readonly SqlFunction[]) {
     this.#connection = connection
     this.#listener = listener
+    this.#functions = functions
   }
 
   /** See `StoreHealth.examine`. Throws as the connection does. */
@@ -46,7 +54,9 @@ export class PostgresDoctor {
     const tripMs = systemClock.mono() - sentAt
     const aheadMs = Number(serverAt) - wallAt - tripMs / 2
     const [[facts]] = (await this.#connection.query(asked, [this.#connection.schema])) as [[PostgresFacts]]
-    return judgePostgres({ ...facts, tripMs, aheadMs, hears: await this.#hears() })
+    const { schema } = this.#connection
+    const look = await lookAt(this.#connection, schema, this.#functions).catch((error: unknown) => messageOf(error))
+    return judgePostgres({ ...facts, schema, look, tripMs, aheadMs, hears: await this.#hears() })
   }
 
   async #hears(): Promise<boolean | undefined> {

@@ -96,7 +96,7 @@ export async function migrateSchema(
   return { schema, isNew: !seen.isThere, functions: seen.lacking }
 }
 
-interface SchemaLook {
+export interface SchemaLook {
   readonly isThere: boolean
   /** The names of the functions that are lacking. */
   readonly lacking: readonly string[]

@@ -34,7 +34,7 @@ END`,
 const awakeMs = 7_000
 
 export class PostgresIdle implements IdleMode {
-  readonly pollMs: number
+  readonly #pollMs: number
   #quietAt = systemClock.mono() + awakeMs
   /** When the next change is due, as far as this process knows, on the monotonic clock. */
   #changeAt = Number.POSITIVE_INFINITY
@@ -42,7 +42,7 @@ export class PostgresIdle implements IdleMode {
 
   /** `woken`: called when the process has something to do. */
   constructor(pollMs: number, woken: () => void) {
-    this.pollMs = pollMs
+    this.#pollMs = pollMs
     this.#woken = woken
   }
 
@@ -65,9 +65,9 @@ export class PostgresIdle implements IdleMode {
   /** 0 while it is awake. */
   asleepForMs(): number {
     const now = systemClock.mono()
-    const sinceLook = systemClock.now() % this.pollMs
+    const sinceLook = systemClock.now() % this.#pollMs
     const toChange = this.#changeAt - now
     if (now < this.#quietAt || sinceLook < awakeMs || (toChange <= 0 && toChange > 0 - awakeMs)) return 0
-    return Math.min(this.pollMs - sinceLook, toChange > 0 ? toChange : Number.POSITIVE_INFINITY)
+    return Math.min(this.#pollMs - sinceLook, toChange > 0 ? toChange : Number.POSITIVE_INFINITY)
   }
 }
