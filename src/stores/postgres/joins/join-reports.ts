@@ -28,14 +28,14 @@ BEGIN
       SELECT p->>0, p->>1, p->>2, (p->>3)::bigint, p_fate, p_q, p_id, CASE p->>5 WHEN '1' THEN p_codec END, CASE p->>5 WHEN '1' THEN p_error END,
         CASE p->>5 WHEN '1' THEN p_result END FROM json_array_elements(p_places::json) p;
   END IF;
-  IF p_flags & 128 > 0 THEN DELETE FROM @.signal_wait WHERE id = p_id AND qid = p_q; END IF;
+  IF p_flags & 128 > 0 THEN DELETE FROM @.signal_wait WHERE id = p_id AND qid + 0 = p_q; END IF;
   IF p_fate = 1 THEN
-    IF p_flags & 32 > 0 THEN UPDATE @.join_job SET due_at = NULL WHERE id = p_id AND qid = p_q; END IF;
+    IF p_flags & 32 > 0 THEN UPDATE @.join_job SET due_at = NULL WHERE id = p_id AND qid + 0 = p_q; END IF;
     RETURN;
   END IF;
-  IF p_flags & 64 > 0 THEN DELETE FROM @.step WHERE id = p_id AND qid = p_q; END IF;
+  IF p_flags & 64 > 0 THEN DELETE FROM @.step WHERE id = p_id AND qid + 0 = p_q; END IF;
   IF p_flags & 32 > 0 THEN
-    DELETE FROM @.join_job WHERE id = p_id AND qid = p_q RETURNING jid, bytes INTO j, kept;
+    DELETE FROM @.join_job WHERE id = p_id AND qid + 0 = p_q RETURNING jid, bytes INTO j, kept;
     SELECT sum(added) INTO members FROM @.join_set WHERE jid = j;
     IF members > ${stepLimit} OR kept > ${mostDropped} THEN
       UPDATE @.join_set SET jid = NULL WHERE jid = j;
@@ -63,9 +63,9 @@ const judgeJoin = sqlFunction(
   'json',
   `DECLARE t bigint := @.us(); ms bigint := @.us() / 1000; o @.job; jj @.join_job; q @.queue; due bigint; way int;
 BEGIN
-  SELECT * INTO o FROM @.job WHERE id = p_id AND qid = p_q AND pool = -1 AND fence = 0 AND flags & 160 = 32;
+  SELECT * INTO o FROM @.job WHERE id = p_id AND qid + 0 = p_q AND pool = -1 AND fence = 0 AND flags & 160 = 32;
   IF NOT FOUND THEN RETURN NULL; END IF;
-  SELECT * INTO jj FROM @.join_job WHERE id = p_id AND qid = p_q;
+  SELECT * INTO jj FROM @.join_job WHERE id = p_id AND qid + 0 = p_q;
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF p_reason IS NOT NULL THEN
     INSERT INTO @.join_failed (queue, id, task, reason) VALUES (q.name, p_id, o.task, p_reason);
@@ -79,7 +79,7 @@ BEGIN
   due := coalesce(jj.run_at, ms + jj.delay_ms);
   UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, updated_ms = ms, expires_ms = ms + jj.expires_ms, flags = CASE WHEN due > ms THEN flags | 1 ELSE flags END,
     stamp = CASE WHEN due > ms THEN due * 1000 * way ELSE stamp END, seq = CASE WHEN due > ms THEN coalesce(arrival, abs(seq)) ELSE seq END
-    WHERE id = p_id AND qid = p_q;
+    WHERE id = p_id AND qid + 0 = p_q;
   UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp AND due <= ms;
   IF o.grp IS NOT NULL THEN PERFORM @.enter_lanes_1(p_q, ARRAY[o.grp], ARRAY[CASE WHEN due > ms THEN due * 1000 ELSE abs(o.stamp) END], t); END IF;
   UPDATE @.join_job SET due_at = NULL WHERE jid = jj.jid;
@@ -94,7 +94,7 @@ const waitAgain = sqlFunction(
   'boolean',
   `DECLARE ms bigint := @.us() / 1000; j bigint;
 BEGIN
-  SELECT jid INTO j FROM @.join_job WHERE id = p_id COLLATE "C" AND qid = p_q;
+  SELECT jid INTO j FROM @.join_job WHERE id = p_id COLLATE "C" AND qid + 0 = p_q;
   IF NOT EXISTS (SELECT FROM @.join_set WHERE jid = j AND ${isIncomplete}) THEN RETURN false; END IF;
   UPDATE @.join_job SET cancelling = 0, late_at = ms + within_ms, seal_by = ms + seal_within_ms,
     due_at = least(ms + within_ms, CASE WHEN EXISTS (SELECT FROM @.join_set WHERE jid = j AND size IS NULL) THEN ms + seal_within_ms END) WHERE jid = j;
@@ -111,9 +111,9 @@ const lockJoin = sqlFunction(
 BEGIN
   -- The join may be revived between the two looks.
   FOR i IN 1 .. 2 LOOP
-    SELECT pool = -1 AND fence = 0 AND flags & 160 = 32 INTO is_open FROM @.job WHERE id = p_id AND qid = p_q FOR UPDATE;
+    SELECT pool = -1 AND fence = 0 AND flags & 160 = 32 INTO is_open FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
     IF FOUND THEN RETURN is_open; END IF;
-    SELECT state = 4 AND flags & 32 > 0 INTO is_open FROM @.ended WHERE id = p_id AND qid = p_q FOR UPDATE;
+    SELECT state = 4 AND flags & 32 > 0 INTO is_open FROM @.ended WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
     IF FOUND THEN RETURN is_open; END IF;
   END LOOP;
   RETURN false;

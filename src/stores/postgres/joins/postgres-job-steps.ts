@@ -27,11 +27,11 @@ const keepStep = sqlFunction(
   'json',
   `DECLARE ms bigint := @.us() / 1000;
 BEGIN
-  PERFORM FROM @.job WHERE id = p_id AND qid = p_q AND fence = p_fence AND p_fence > 0 FOR UPDATE;
+  PERFORM FROM @.job WHERE id = p_id AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 FOR UPDATE;
   IF FOUND THEN
     INSERT INTO @.step (qid, id, is_signal, name, kind, at, until, bytes, codec, payload)
       VALUES (p_q, p_id, 0, p_name, p_kind, ms, ms + p_for, p_bytes, p_codec, p_payload) ON CONFLICT DO NOTHING;
-    UPDATE @.job SET flags = flags | 64, expires_ms = NULL WHERE id = p_id AND qid = p_q AND (flags & 64 = 0 OR expires_ms IS NOT NULL);
+    UPDATE @.job SET flags = flags | 64, expires_ms = NULL WHERE id = p_id AND qid + 0 = p_q AND (flags & 64 = 0 OR expires_ms IS NOT NULL);
   END IF;
   RETURN @.renew_1(p_q, p_fence, ARRAY[p_id], p_lease);
 END`,
@@ -44,11 +44,11 @@ const readSteps = sqlFunction(
   'json',
   `DECLARE ms bigint := @.us() / 1000; kept int;
 BEGIN
-  SELECT state INTO kept FROM @.ended e WHERE id = p_id AND qid = p_q AND (state = 3 AND (until_ms IS NULL OR until_ms > ms)
+  SELECT state INTO kept FROM @.ended e WHERE id = p_id AND qid + 0 = p_q AND (state = 3 AND (until_ms IS NULL OR until_ms > ms)
     OR state = 4 AND coalesce(finished_ms + (SELECT dead_age_ms FROM @.queue WHERE qid = p_q) > ms, true));
-  IF kept IS NULL AND NOT EXISTS (SELECT FROM @.job WHERE id = p_id AND qid = p_q) THEN RETURN NULL; END IF;
+  IF kept IS NULL AND NOT EXISTS (SELECT FROM @.job WHERE id = p_id AND qid + 0 = p_q) THEN RETURN NULL; END IF;
   RETURN json_build_array(ms, (SELECT coalesce(json_agg(json_build_array(kind, name, at, until, codec, payload) ORDER BY n), '[]')
-    FROM @.step WHERE id = p_id AND qid = p_q));
+    FROM @.step WHERE id = p_id AND qid + 0 = p_q));
 END`,
 )
 
@@ -58,12 +58,12 @@ const forgetStep = sqlFunction(
   'p_q int, p_id text, p_name text',
   'json',
   `BEGIN
-  PERFORM FROM @.job WHERE id = p_id AND qid = p_q FOR UPDATE;
-  DELETE FROM @.step WHERE id = p_id AND qid = p_q AND is_signal = 0 AND name = p_name;
+  PERFORM FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
+  DELETE FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = 0 AND name = p_name;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
-  IF NOT EXISTS (SELECT FROM @.step WHERE id = p_id AND qid = p_q) THEN
-    UPDATE @.job SET flags = flags & ~64 WHERE id = p_id AND qid = p_q;
-    UPDATE @.ended SET flags = flags & ~64 WHERE id = p_id AND qid = p_q;
+  IF NOT EXISTS (SELECT FROM @.step WHERE id = p_id AND qid + 0 = p_q) THEN
+    UPDATE @.job SET flags = flags & ~64 WHERE id = p_id AND qid + 0 = p_q;
+    UPDATE @.ended SET flags = flags & ~64 WHERE id = p_id AND qid + 0 = p_q;
   END IF;
   RETURN to_json(true);
 END`,
@@ -76,8 +76,8 @@ const wakeJob = sqlFunction(
   'void',
   `DECLARE o @.job;
 BEGIN
-  DELETE FROM @.signal_wait WHERE id = p_id AND qid = p_q;
-  UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, flags = flags & ~128 | 64, updated_ms = @.us() / 1000 WHERE id = p_id AND qid = p_q RETURNING * INTO o;
+  DELETE FROM @.signal_wait WHERE id = p_id AND qid + 0 = p_q;
+  UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, flags = flags & ~128 | 64, updated_ms = @.us() / 1000 WHERE id = p_id AND qid + 0 = p_q RETURNING * INTO o;
   UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp;
   IF o.grp IS NOT NULL THEN PERFORM @.enter_lanes_1(p_q, ARRAY[o.grp], ARRAY[abs(o.stamp)], @.us()); END IF;
   IF o.attempt > 1 THEN INSERT INTO @.tally (qid, retries) VALUES (p_q, 1); END IF;
@@ -95,19 +95,19 @@ const sendSignal = sqlFunction(
   `DECLARE ms bigint := @.us() / 1000; o @.job; before int; awaited boolean := false; r record;
 BEGIN
   -- Locked first: the job may be about to wait for it, or to die.
-  SELECT * INTO o FROM @.job WHERE id = p_id AND qid = p_q FOR UPDATE;
+  SELECT * INTO o FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
   IF NOT FOUND THEN
-    PERFORM FROM @.ended WHERE id = p_id AND qid = p_q AND state = 4
+    PERFORM FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state = 4
       AND coalesce(finished_ms + (SELECT dead_age_ms FROM @.queue WHERE qid = p_q) > ms, true) FOR UPDATE;
     IF NOT FOUND THEN RETURN to_json('gone'::text); END IF;
   END IF;
-  SELECT kind INTO before FROM @.step WHERE id = p_id AND qid = p_q AND is_signal = 1 AND name = p_name;
+  SELECT kind INTO before FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = 1 AND name = p_name;
   IF before IS NOT NULL THEN RETURN to_json(CASE before WHEN 2 THEN 'duplicate' ELSE 'gone' END); END IF;
   IF o.flags & 128 > 0 THEN
-    awaited := EXISTS (SELECT FROM @.signal_wait WHERE id = p_id AND qid = p_q AND signal = p_name);
+    awaited := EXISTS (SELECT FROM @.signal_wait WHERE id = p_id AND qid + 0 = p_q AND signal = p_name);
   END IF;
   IF NOT awaited THEN
-    SELECT count(*) AS n, coalesce(sum(bytes), 0) AS load INTO r FROM @.step WHERE id = p_id AND qid = p_q AND is_signal = 1 AND kind = 2;
+    SELECT count(*) AS n, coalesce(sum(bytes), 0) AS load INTO r FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = 1 AND kind = 2;
     IF r.n >= p_most OR r.load + p_bytes > p_most_bytes THEN RETURN to_json('full'::text); END IF;
   END IF;
   INSERT INTO @.step (qid, id, is_signal, name, kind, at, bytes, codec, payload)
@@ -116,8 +116,8 @@ BEGIN
     PERFORM @.wake_1(p_q, p_id);
     RETURN to_json('delivered'::text);
   END IF;
-  UPDATE @.job SET flags = flags | 64 WHERE id = p_id AND qid = p_q AND flags & 64 = 0;
-  UPDATE @.ended SET flags = flags | 64 WHERE id = p_id AND qid = p_q AND flags & 64 = 0;
+  UPDATE @.job SET flags = flags | 64 WHERE id = p_id AND qid + 0 = p_q AND flags & 64 = 0;
+  UPDATE @.ended SET flags = flags | 64 WHERE id = p_id AND qid + 0 = p_q AND flags & 64 = 0;
   RETURN to_json('kept'::text);
 END`,
 )
@@ -130,13 +130,13 @@ const endVainWaits = sqlFunction(
   `DECLARE ms bigint := @.us() / 1000; w @.signal_wait; woken int[] := '{}';
 BEGIN
   FOR w IN SELECT * FROM @.signal_wait WHERE until <= ms ORDER BY until, id, qid LIMIT p_most LOOP
-    PERFORM FROM @.job WHERE id = w.id AND qid = w.qid AND flags & 128 > 0 FOR UPDATE;
+    PERFORM FROM @.job WHERE id = w.id AND qid + 0 = w.qid AND flags & 128 > 0 FOR UPDATE;
     IF NOT FOUND THEN
-      DELETE FROM @.signal_wait WHERE id = w.id AND qid = w.qid;
+      DELETE FROM @.signal_wait WHERE id = w.id AND qid + 0 = w.qid;
       CONTINUE;
     END IF;
     -- The signal may have come while this waited for the lock.
-    CONTINUE WHEN NOT EXISTS (SELECT FROM @.signal_wait WHERE id = w.id AND qid = w.qid AND until <= ms);
+    CONTINUE WHEN NOT EXISTS (SELECT FROM @.signal_wait WHERE id = w.id AND qid + 0 = w.qid AND until <= ms);
     INSERT INTO @.step (qid, id, is_signal, name, kind, at, bytes) VALUES (w.qid, w.id, 1, w.signal, 3, ms, 0) ON CONFLICT DO NOTHING;
     PERFORM @.wake_1(w.qid, w.id);
     woken := woken || w.qid;

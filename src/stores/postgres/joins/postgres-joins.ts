@@ -41,7 +41,7 @@ const lookAtJoin = sqlFunction(
           UNION ALL (SELECT e.number + 1 FROM @.join_end e WHERE e.sid = s.sid AND e.number + 1 < s.added
             AND NOT EXISTS (SELECT FROM @.join_end f WHERE f.sid = e.sid AND f.number = e.number + 1) ORDER BY e.sid, e.number LIMIT 1)) y),
         CASE s.on_dead WHEN 'hold' THEN (SELECT min(number) FROM @.join_end WHERE sid = s.sid AND fate = 1) END)) AS oldest
-    FROM @.join_set s WHERE s.jid = j.jid) x)) FROM @.join_job j WHERE id = p_id AND qid = p_q);
+    FROM @.join_set s WHERE s.jid = j.jid) x)) FROM @.join_job j WHERE id = p_id AND qid + 0 = p_q);
 END`,
 )
 
@@ -52,7 +52,7 @@ const readEnds = sqlFunction(
   'json',
   `BEGIN
   RETURN (SELECT coalesce(json_agg(json_build_array(number, fate, codec, error, payload) ORDER BY number), '[]') FROM @.join_end
-    WHERE sid = (SELECT sid FROM @.join_set s JOIN @.join_job j USING (jid) WHERE j.id = p_id AND j.qid = p_q AND s.name = p_set)
+    WHERE sid = (SELECT sid FROM @.join_set s JOIN @.join_job j USING (jid) WHERE j.id = p_id AND j.qid + 0 = p_q AND s.name = p_set)
       AND number >= p_from AND number < p_below);
 END`,
 )
@@ -68,7 +68,7 @@ const sealJoin = sqlFunction(
   `DECLARE j bigint;
 BEGIN
   IF NOT @.lock_join_1(p_q, p_id) THEN RETURN json_build_object('done', 'gone'); END IF;
-  SELECT jid INTO j FROM @.join_job WHERE id = p_id AND qid = p_q;
+  SELECT jid INTO j FROM @.join_job WHERE id = p_id AND qid + 0 = p_q;
   PERFORM FROM @.join_set WHERE jid = j ORDER BY sid FOR UPDATE;
   IF EXISTS (SELECT FROM json_each_text(p_sizes) x LEFT JOIN @.join_set s ON s.jid = j AND s.name = x.key
       WHERE s.sid IS NULL OR coalesce(s.size, x.value::bigint) <> x.value::bigint OR x.value::bigint < s.added) THEN
@@ -115,9 +115,9 @@ const failJoin = sqlFunction(
   'p_q int, p_id text, p_until bigint, p_reason text, p_error text',
   'json',
   `BEGIN
-  IF @.lock_join_1(p_q, p_id) AND EXISTS (SELECT FROM @.join_job WHERE id = p_id AND qid = p_q AND due_at = p_until) THEN
+  IF @.lock_join_1(p_q, p_id) AND EXISTS (SELECT FROM @.join_job WHERE id = p_id AND qid + 0 = p_q AND due_at = p_until) THEN
     PERFORM @.judge_join_1(p_q, p_id, p_reason, p_error);
-    UPDATE @.join_job SET due_at = NULL WHERE id = p_id AND qid = p_q;
+    UPDATE @.join_job SET due_at = NULL WHERE id = p_id AND qid + 0 = p_q;
   END IF;
   RETURN NULL;
 END`,

@@ -30,7 +30,7 @@ export const runNextNow = sqlFunction(
   'json',
   `DECLARE t bigint := @.us(); k int;
 BEGIN
-  UPDATE @.job SET next_stamp = t FROM unnest(p_ids, p_fences) x (i, f) WHERE id = x.i COLLATE "C" AND qid = p_q AND fence = x.f
+  UPDATE @.job SET next_stamp = t FROM unnest(p_ids, p_fences) x (i, f) WHERE id = x.i COLLATE "C" AND qid + 0 = p_q AND fence = x.f
     AND coalesce(next_stamp, (SELECT due FROM @.payload p WHERE p.head = job.head AND NOT p.seq = ANY (hand) ORDER BY seq LIMIT 1)) > t;
   GET DIAGNOSTICS k = ROW_COUNT;
   RETURN to_json(k);
@@ -50,11 +50,11 @@ BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR i IN SELECT x FROM unnest(p_ids) x ORDER BY x COLLATE "C" LOOP
-    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid = p_q AND state = 4 RETURNING * INTO e;
+    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid + 0 = p_q AND state = 4 RETURNING * INTO e;
     CONTINUE WHEN NOT FOUND;
     k := k + 1;
     LOOP
-      SELECT * INTO o FROM @.job WHERE id = e.id AND qid = p_q FOR NO KEY UPDATE;
+      SELECT * INTO o FROM @.job WHERE id = e.id AND qid + 0 = p_q FOR NO KEY UPDATE;
       EXIT WHEN FOUND;
       -- It may be pushed at this moment: then the dead payloads join.
       INSERT INTO @.job (seq, stamp, head, qid, created_ms, updated_ms, id, task, error, payload, grp, pool)
@@ -72,11 +72,11 @@ BEGIN
     END IF;
     IF o.fence = 0 THEN
       UPDATE @.job SET attempt = 1, stamp = t * way, seq = nextval('@.job_seq') * way, flags = flags & ~1, updated_ms = t / 1000
-        WHERE id = o.id AND qid = p_q;
+        WHERE id = o.id AND qid + 0 = p_q;
       IF o.pool = 2 THEN grps := grps || o.grp; END IF;
     ELSE
       UPDATE @.job SET next_stamp = t, next_created_ms = coalesce(next_created_ms, (SELECT created_ms FROM @.payload p WHERE p.head = o.head
-        AND NOT p.seq = ANY (o.hand) ORDER BY seq LIMIT 1), e.created_ms) WHERE id = o.id AND qid = p_q;
+        AND NOT p.seq = ANY (o.hand) ORDER BY seq LIMIT 1), e.created_ms) WHERE id = o.id AND qid + 0 = p_q;
     END IF;
     PERFORM @.join_payloads_1(e.head, o.head, o.hand, q.merge = 'latest');
   END LOOP;

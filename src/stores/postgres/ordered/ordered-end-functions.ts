@@ -14,7 +14,7 @@ const leaveIds = sqlFunction(
   'bigint',
   `DECLARE way int := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END; free tid[]; k int; due bigint; grps text[]; dues bigint[];
 BEGIN
-  DELETE FROM @.checkpoint c USING @.job j WHERE j.ctid = ANY (p_got) AND j.flags & 4 > 0 AND c.id = j.id AND c.qid = q.qid;
+  DELETE FROM @.checkpoint c USING @.job j WHERE j.ctid = ANY (p_got) AND j.flags & 4 > 0 AND c.id = j.id AND c.qid + 0 = q.qid;
   -- Lock, and look in the next statement: those that no push holds.
   free := array(SELECT ctid FROM @.job WHERE ctid = ANY (p_got) FOR UPDATE SKIP LOCKED);
   DELETE FROM @.job WHERE ctid = ANY (free) AND NOT EXISTS (SELECT FROM @.payload p WHERE p.head = job.head);
@@ -48,7 +48,7 @@ const buryPayloads = sqlFunction(
   'json',
   `DECLARE m @.ended; h bigint; is_shown boolean;
 BEGIN
-  SELECT * INTO m FROM @.ended WHERE id = o.id AND qid = q.qid FOR UPDATE;
+  SELECT * INTO m FROM @.ended WHERE id = o.id AND qid + 0 = q.qid FOR UPDATE;
   is_shown := m.id IS NOT NULL AND (q.dead_age_ms IS NULL OR m.finished_ms + q.dead_age_ms > ms);
   IF m.id IS NOT NULL AND NOT is_shown THEN DELETE FROM @.payload WHERE head = m.head; END IF;
   h := CASE WHEN is_shown THEN m.head ELSE nextval('@.job_seq') END;
@@ -98,7 +98,7 @@ BEGIN
     SELECT array_agg(id), bool_or(flags & 2 > 0), array_agg(grp) FILTER (WHERE grp IS NOT NULL) INTO done, noted, grps FROM @.job WHERE ctid = ANY (got);
     DELETE FROM @.payload p USING @.job j WHERE j.ctid = ANY (got) AND p.head = j.head AND p.seq = ANY (j.hand);
     due := @.leave_ids_1(q, got, t);
-    IF noted THEN DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q; END IF;
+    IF noted THEN DELETE FROM @.beat WHERE id = ANY (done) AND qid + 0 = p_q; END IF;
     UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
     IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = p_fence; END IF;
     INSERT INTO @.tally (qid, processed) VALUES (p_q, k);
@@ -130,19 +130,19 @@ BEGIN
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
       reason text, delay bigint, done int, count text, hold bigint, "holdGroup" text) LOOP
-    SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR NO KEY UPDATE;
+    SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR NO KEY UPDATE;
     -- Somebody else may have run it now.
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN
       done := done || false; buried := buried || 'null'::json; CONTINUE;
     END IF;
-    place := (SELECT ctid FROM @.job WHERE id = o.id AND qid = p_q);
+    place := (SELECT ctid FROM @.job WHERE id = o.id AND qid + 0 = p_q);
     hand := o.hand; dead := 'null'; to_place := e."to"; due := NULL;
     IF o.fence > 0 THEN
       UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n INTO left_n;
       freed := freed OR q.bounded;
       IF o.grp IS NOT NULL THEN left_grps := left_grps || o.grp; END IF;
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
-      IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q; END IF;
+      IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid + 0 = p_q; END IF;
     ELSE
       hand := array(SELECT seq FROM @.payload WHERE head = o.head ORDER BY score, seq);
     END IF;
@@ -164,7 +164,7 @@ BEGIN
       UPDATE @.job SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, updated_ms = ms, attempt = e.attempt, crashes = e.crashes,
         error = e.error, pool = CASE WHEN e.pool = 0 AND o.grp IS NOT NULL THEN 2 ELSE e.pool END,
         flags = o.flags & 4 | CASE WHEN due > t THEN 1 ELSE 0 END, stamp = due * way,
-        seq = CASE to_place WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE 0 END WHERE id = o.id AND qid = p_q;
+        seq = CASE to_place WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE 0 END WHERE id = o.id AND qid + 0 = p_q;
       PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
       UPDATE @.floor SET stamp = due WHERE qid = p_q AND stamp > due;
       IF o.grp IS NOT NULL AND e.pool <> 1 THEN grps := grps || o.grp; dues := dues || due; END IF;

@@ -64,12 +64,12 @@ BEGIN
     SELECT * INTO q FROM @.queue WHERE qid = x.qid;
     LOOP
       BEGIN
-        SELECT * INTO o FROM @.job WHERE id = x.id COLLATE "C" AND qid = p_from AND fence = 0 FOR UPDATE;
+        SELECT * INTO o FROM @.job WHERE id = x.id COLLATE "C" AND qid + 0 = p_from AND fence = 0 FOR UPDATE;
         EXIT WHEN o.id IS NULL;
-        SELECT * INTO h FROM @.job WHERE id = x.id COLLATE "C" AND qid = q.qid FOR NO KEY UPDATE;
+        SELECT * INTO h FROM @.job WHERE id = x.id COLLATE "C" AND qid + 0 = q.qid FOR NO KEY UPDATE;
         IF h.id IS NULL THEN
-          UPDATE @.job SET qid = q.qid WHERE id = o.id AND qid = p_from;
-          IF o.flags & 4 > 0 THEN UPDATE @.checkpoint SET qid = q.qid WHERE id = o.id AND qid = p_from; END IF;
+          UPDATE @.job SET qid = q.qid WHERE id = o.id AND qid + 0 = p_from;
+          IF o.flags & 4 > 0 THEN UPDATE @.checkpoint SET qid = q.qid WHERE id = o.id AND qid + 0 = p_from; END IF;
           PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
           IF o.pool = 2 THEN PERFORM @.enter_lanes_1(q.qid, ARRAY[o.grp], ARRAY[abs(o.stamp)], ms * 1000); END IF;
           INSERT INTO @.tally (qid, waiting, retries) VALUES (q.qid, 1, (o.attempt > 1)::int);
@@ -79,11 +79,11 @@ BEGIN
             UPDATE @.job SET next_stamp = coalesce(next_stamp, first.due, abs(o.stamp)), next_created_ms = coalesce(next_created_ms, first.created_ms, o.created_ms)
               FROM (SELECT min(due) FILTER (WHERE is_first) AS due, min(created_ms) FILTER (WHERE is_first) AS created_ms
                 FROM (SELECT due, created_ms, seq = min(seq) OVER () AS is_first FROM @.payload WHERE head = h.head AND NOT seq = ANY (h.hand)) y) first
-              WHERE id = h.id AND qid = q.qid;
+              WHERE id = h.id AND qid + 0 = q.qid;
           END IF;
           PERFORM @.join_payloads_1(o.head, h.head, h.hand, q.merge = 'latest');
-          DELETE FROM @.job WHERE id = o.id AND qid = p_from;
-          DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_from;
+          DELETE FROM @.job WHERE id = o.id AND qid + 0 = p_from;
+          DELETE FROM @.checkpoint WHERE id = o.id AND qid + 0 = p_from;
         END IF;
         INSERT INTO @.tally (qid, waiting, retries) VALUES (p_from, -1, -(o.attempt > 1)::int);
         k := k + 1;
@@ -92,33 +92,33 @@ BEGIN
       EXCEPTION WHEN unique_violation THEN NULL;
       END;
     END LOOP;
-    SELECT * INTO d FROM @.ended WHERE id = x.id COLLATE "C" AND qid = p_from FOR UPDATE;
+    SELECT * INTO d FROM @.ended WHERE id = x.id COLLATE "C" AND qid + 0 = p_from FOR UPDATE;
     CONTINUE WHEN d.id IS NULL;
     INSERT INTO @.tally (qid, dead) VALUES (p_from, -1);
     IF d.finished_ms + old.dead_age_ms <= ms THEN
       DELETE FROM @.payload WHERE head = d.head;
-      DELETE FROM @.ended WHERE id = d.id AND qid = p_from;
+      DELETE FROM @.ended WHERE id = d.id AND qid + 0 = p_from;
       CONTINUE;
     END IF;
     k := k + 1;
-    SELECT * INTO m FROM @.ended WHERE id = x.id COLLATE "C" AND qid = q.qid FOR UPDATE;
+    SELECT * INTO m FROM @.ended WHERE id = x.id COLLATE "C" AND qid + 0 = q.qid FOR UPDATE;
     IF m.finished_ms + q.dead_age_ms <= ms THEN
       DELETE FROM @.payload WHERE head = m.head;
-      DELETE FROM @.ended WHERE id = m.id AND qid = q.qid;
+      DELETE FROM @.ended WHERE id = m.id AND qid + 0 = q.qid;
       INSERT INTO @.tally (qid, dead) VALUES (q.qid, -1);
       m := NULL;
     END IF;
     IF m.id IS NULL THEN
-      UPDATE @.ended SET qid = q.qid WHERE id = d.id AND qid = p_from;
+      UPDATE @.ended SET qid = q.qid WHERE id = d.id AND qid + 0 = p_from;
       PERFORM @.merge_1(d.head, NULL, q.merge = 'latest');
       INSERT INTO @.tally (qid, dead) VALUES (q.qid, 1);
       CONTINUE;
     END IF;
     PERFORM @.join_payloads_1(d.head, m.head, NULL, q.merge = 'latest');
-    DELETE FROM @.ended WHERE id = d.id AND qid = p_from;
+    DELETE FROM @.ended WHERE id = d.id AND qid + 0 = p_from;
     IF m.finished_ms <= d.finished_ms THEN
       UPDATE @.ended SET attempt = d.attempt, crashes = d.crashes, error = d.error, reason = d.reason, stamp = d.stamp, task = d.task,
-        finished_ms = d.finished_ms WHERE id = d.id AND qid = q.qid;
+        finished_ms = d.finished_ms WHERE id = d.id AND qid + 0 = q.qid;
     END IF;
   END LOOP;
   RETURN to_json(k);

@@ -192,7 +192,7 @@ BEGIN
   SELECT json_agg(x ORDER BY k, a, s, n, id) INTO found FROM (
     SELECT array_position(p_states, state) AS k, a, s, n, id, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,
       'crashes', crashes, 'pool', pool, 'flags', flags, 'error', error, 'remember', remember_ms,
-      'noted', EXISTS (SELECT FROM @.checkpoint c WHERE c.id = r.id AND c.qid = p_q AND coalesce(c.payload, c.log) IS NOT NULL),
+      'noted', EXISTS (SELECT FROM @.checkpoint c WHERE c.id = r.id AND c.qid + 0 = p_q AND coalesce(c.payload, c.log) IS NOT NULL),
       'payloads', (SELECT count(*) FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (coalesce(hand, '{}')))) AS x
     FROM r WHERE state = ANY (p_states) AND (NOT p_failed OR attempt > 1)
       AND (state <> 2 OR CASE WHEN p_next THEN coalesce(next_stamp, (SELECT due FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (hand)
@@ -210,7 +210,7 @@ const isCut = sqlFunction(
   'boolean',
   `BEGIN
   RETURN EXISTS (SELECT FROM @.join_job j JOIN @.join_set s USING (jid) JOIN @.join_end e USING (sid)
-    WHERE j.id = p_id COLLATE "C" AND j.qid = p_q AND s.on_dead <> 'go-on' AND e.fate IN (2, 3));
+    WHERE j.id = p_id COLLATE "C" AND j.qid + 0 = p_q AND s.on_dead <> 'go-on' AND e.fate IN (2, 3));
 END`,
 )
 

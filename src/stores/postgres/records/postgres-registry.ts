@@ -48,7 +48,7 @@ BEGIN
   PERFORM FROM @.job WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 FOR UPDATE;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
   -- In a statement of its own: somebody else may have adopted it while the lock was waited for.
-  SELECT coalesce(o.worker, b.worker) INTO held FROM @.bunch b LEFT JOIN @.beat o ON o.id = p_id COLLATE "C" AND o.qid = p_q WHERE b.fence = p_fence;
+  SELECT coalesce(o.worker, b.worker) INTO held FROM @.bunch b LEFT JOIN @.beat o ON o.id = p_id COLLATE "C" AND o.qid + 0 = p_q WHERE b.fence = p_fence;
   IF held IS DISTINCT FROM p_from THEN RETURN to_json(false); END IF;
   INSERT INTO @.beat (qid, id, fence, worker) VALUES (p_q, p_id, p_fence, p_to) ON CONFLICT (id, qid) DO UPDATE SET worker = p_to;
   UPDATE @.job SET flags = flags | 2 WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND flags & 2 = 0;

@@ -41,8 +41,8 @@ export const recordOf = sqlFunction(
   'json',
   `DECLARE row json;
 BEGIN
-  IF NOT p_ended THEN SELECT ${liveRow(true)} INTO row FROM ${liveTables} WHERE j.id = p_id COLLATE "C" AND j.qid = p_q; END IF;
-  IF row IS NULL THEN SELECT ${endedRow(true)} INTO row FROM ${endedTables} WHERE e.id = p_id COLLATE "C" AND e.qid = p_q; END IF;
+  IF NOT p_ended THEN SELECT ${liveRow(true)} INTO row FROM ${liveTables} WHERE j.id = p_id COLLATE "C" AND j.qid + 0 = p_q; END IF;
+  IF row IS NULL THEN SELECT ${endedRow(true)} INTO row FROM ${endedTables} WHERE e.id = p_id COLLATE "C" AND e.qid + 0 = p_q; END IF;
   RETURN json_build_array(@.us() / 1000, (SELECT dead_age_ms FROM @.queue WHERE qid = p_q), row);
 END`,
 )
@@ -58,7 +58,7 @@ export const askToCancel = sqlFunction(
   `DECLARE done text[];
 BEGIN
   WITH u AS (UPDATE @.job SET flags = flags | CASE WHEN p_reason IS NULL THEN 8 ELSE 12 END FROM unnest(p_ids, p_fences) x (i, f)
-    WHERE id = x.i COLLATE "C" AND qid = p_q AND fence = x.f AND flags & 8 = 0 RETURNING id) SELECT array_agg(id) INTO done FROM u;
+    WHERE id = x.i COLLATE "C" AND qid + 0 = p_q AND fence = x.f AND flags & 8 = 0 RETURNING id) SELECT array_agg(id) INTO done FROM u;
   INSERT INTO @.checkpoint (qid, id, reason) SELECT p_q, x, p_reason FROM unnest(done) x WHERE p_reason IS NOT NULL
     ON CONFLICT (id, qid) DO UPDATE SET reason = p_reason;
   DELETE FROM @.payload p USING @.job j WHERE j.id = ANY (done) AND j.qid + 0 = p_q AND p.head = j.head AND NOT p.seq = ANY (j.hand);
@@ -81,7 +81,7 @@ BEGIN
   FOREACH i IN ARRAY p_ids LOOP
     DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid + 0 = p_q AND state = 4 RETURNING * INTO e;
     CONTINUE WHEN NOT FOUND;
-    has_notes := EXISTS (SELECT FROM @.checkpoint WHERE id = e.id AND qid = p_q);
+    has_notes := EXISTS (SELECT FROM @.checkpoint WHERE id = e.id AND qid + 0 = p_q);
     misses := e.flags & 32 > 0 AND @.wait_again_1(p_q, e.id);
     IF e.grp IS NOT NULL AND NOT misses THEN PERFORM @.enter_lanes_1(p_q, ARRAY[e.grp], ARRAY[t], t); END IF;
     INSERT INTO @.job (seq, arrival, stamp, qid, pool, rank, flags, created_ms, updated_ms, remember_ms, weight, id, task, codec, meta, error, payload, places, grp)
@@ -154,7 +154,7 @@ BEGIN
   PERFORM FROM @.job WHERE id = p_id COLLATE "C" AND qid + 0 = p_q FOR UPDATE;
   IF NOT FOUND THEN PERFORM FROM @.ended WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND state IN (3, 4) FOR UPDATE; END IF;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
-  SELECT fields INTO before FROM @.checkpoint WHERE id = p_id COLLATE "C" AND qid = p_q;
+  SELECT fields INTO before FROM @.checkpoint WHERE id = p_id COLLATE "C" AND qid + 0 = p_q;
   IF before IS DISTINCT FROM p_seen THEN RETURN to_json(false); END IF;
   INSERT INTO @.checkpoint (qid, id, fields) VALUES (p_q, p_id, p_fields) ON CONFLICT (id, qid) DO UPDATE SET fields = p_fields;
   UPDATE @.job SET flags = flags | 4 WHERE id = p_id COLLATE "C" AND qid + 0 = p_q;

@@ -26,7 +26,8 @@ export interface FunctionCaller {
 
 /**
  * Plans are made once, perhaps while the tables are empty, and kept. Without these settings such a plan would read all of
- * a queue for a few ids once it has grown.
+ * a queue for a few ids once it has grown. For the same reason functions look for ids with `qid + 0 = …`: that leaves only the
+ * index of ids.
  */
 const planned =
   'SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET jit = off'

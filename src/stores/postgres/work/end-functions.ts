@@ -16,8 +16,8 @@ export const lookAtJobs = sqlFunction(
         'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', coalesce(c.payload, c.log) IS NOT NULL, 'reason', c.reason, 'hand', cardinality(j.hand),
         'grp', j.grp,
         'worker', coalesce(o.worker, b.worker), 'alone', b.alone) AS x
-      FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid = p_q
-    UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid = p_q AND state IN (3, 4) AND head IS NULL) r (x));
+      FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid + 0 = p_q
+    UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid + 0 = p_q AND state IN (3, 4) AND head IS NULL) r (x));
 END`,
 )
 
@@ -46,7 +46,7 @@ BEGIN
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
       reason text, delay bigint, "forMs" bigint, state int, result text, codec text, count text,
       started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint, rest boolean, hold bigint, "holdGroup" text) LOOP
-    SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid = p_q FOR UPDATE;
+    SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR UPDATE;
     -- Somebody else may have run it now.
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN done := done || false; CONTINUE; END IF;
     held := NULL; b := NULL;
@@ -55,17 +55,17 @@ BEGIN
       freed := freed OR q.bounded;
       IF o.grp IS NOT NULL THEN left_grps := left_grps || o.grp; END IF;
       IF left_n <= 0 THEN DELETE FROM @.bunch WHERE fence = o.fence; END IF;
-      IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid = p_q RETURNING * INTO b; END IF;
+      IF o.flags & 2 > 0 THEN DELETE FROM @.beat WHERE id = o.id AND qid + 0 = p_q RETURNING * INTO b; END IF;
       held := coalesce(b.worker, held);
     END IF;
     -- To run a job now ends its sleep.
     IF e."to" = 'line' AND o.fence = 0 AND o.flags & 64 > 0 THEN
-      UPDATE @.step SET until = ms WHERE id = o.id AND qid = p_q AND is_signal = 0 AND until > ms;
+      UPDATE @.step SET until = ms WHERE id = o.id AND qid + 0 = p_q AND is_signal = 0 AND until > ms;
     END IF;
     IF e."to" = 'aside' THEN
       -- It does not expire any more. A signal that came first is there already.
-      UPDATE @.job SET expires_ms = NULL WHERE id = o.id AND qid = p_q AND expires_ms IS NOT NULL;
-      IF EXISTS (SELECT FROM @.step WHERE id = o.id AND qid = p_q AND is_signal = 1 AND name = e.signal COLLATE "C") THEN
+      UPDATE @.job SET expires_ms = NULL WHERE id = o.id AND qid + 0 = p_q AND expires_ms IS NOT NULL;
+      IF EXISTS (SELECT FROM @.step WHERE id = o.id AND qid + 0 = p_q AND is_signal = 1 AND name = e.signal COLLATE "C") THEN
         e."to" := 'back'; woke := true;
       ELSE
         INSERT INTO @.signal_wait VALUES (p_q, o.id, e.signal, ms + e."withinMs");
@@ -74,7 +74,7 @@ BEGIN
     waits := CASE WHEN e."to" IN ('back', 'line', 'later', 'aside') THEN 1 ELSE 0 END - CASE WHEN o.fence = 0 THEN 1 ELSE 0 END;
     IF e."to" = 'aside' THEN
       UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error, pool = -1,
-        flags = o.flags & 116 | 128 WHERE id = o.id AND qid = p_q;
+        flags = o.flags & 116 | 128 WHERE id = o.id AND qid + 0 = p_q;
     ELSIF e."to" IN ('back', 'line', 'later') THEN
       UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error,
         pool = CASE WHEN e.pool = 0 AND o.grp IS NOT NULL THEN 2 ELSE e.pool END,
@@ -82,23 +82,23 @@ BEGIN
         stamp = CASE e."to" WHEN 'back' THEN o.stamp WHEN 'line' THEN t * way ELSE (t + e.delay) * way END,
         seq = CASE e."to" WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE coalesce(o.arrival, abs(o.seq)) END,
         arrival = CASE e."to" WHEN 'line' THEN coalesce(o.arrival, abs(o.seq)) ELSE o.arrival END
-        WHERE id = o.id AND qid = p_q RETURNING abs(stamp) INTO due;
+        WHERE id = o.id AND qid + 0 = p_q RETURNING abs(stamp) INTO due;
       IF o.grp IS NOT NULL AND e.pool <> 1 THEN grps := grps || o.grp; dues := dues || due; END IF;
       IF e."to" = 'back' THEN UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp; END IF;
     ELSE
-      DELETE FROM @.job WHERE id = o.id AND qid = p_q;
+      DELETE FROM @.job WHERE id = o.id AND qid + 0 = p_q;
       IF o.pool = 2 AND o.fence = 0 THEN short_grps := short_grps || o.grp; END IF;
       -- The checkpoint of a dead job stays: it may be revived.
       IF e."to" = 'kept' AND o.flags & 4 > 0 THEN
-        UPDATE @.checkpoint SET payload = NULL, codec = NULL WHERE id = o.id AND qid = p_q;
+        UPDATE @.checkpoint SET payload = NULL, codec = NULL WHERE id = o.id AND qid + 0 = p_q;
       ELSIF e."to" <> 'dead' AND e.rest IS NOT TRUE AND o.flags & 4 > 0 THEN
-        DELETE FROM @.checkpoint WHERE id = o.id AND qid = p_q;
+        DELETE FROM @.checkpoint WHERE id = o.id AND qid + 0 = p_q;
       END IF;
       IF e."to" IN ('dead', 'kept') THEN
         INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, seq, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, grp, worker,
             codec, meta, error, reason, payload, places, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
           VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 48 END, o.rank, e.attempt, e.crashes, coalesce(o.arrival, abs(o.seq)), abs(o.stamp), o.created_ms, ms,
-            CASE WHEN e."forMs" IS NOT NULL THEN greatest(ms + e."forMs", (SELECT max(until_ms) FROM @.expected WHERE id = o.id AND qid = p_q)) END,
+            CASE WHEN e."forMs" IS NOT NULL THEN greatest(ms + e."forMs", (SELECT max(until_ms) FROM @.expected WHERE id = o.id AND qid + 0 = p_q)) END,
             o.remember_ms, o.id, o.task, o.grp, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
             coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
           ON CONFLICT (id, qid) DO UPDATE SET state = excluded.state, flags = excluded.flags, places = excluded.places, grp = excluded.grp, seq = excluded.seq,
@@ -112,7 +112,7 @@ BEGIN
         -- What remains of a job that had begun.
         UPDATE @.ended SET grp = o.grp, payload = o.payload, codec = o.codec, meta = o.meta, error = e.error, worker = held,
           started_ms = coalesce(b.started_ms, ms - e.started), host = coalesce(b.host, e.host), boot = b.boot, pidns = b.pidns,
-          pid = coalesce(b.pid, e.pid), ticks = b.ticks, progress = b.progress WHERE id = o.id AND qid = p_q AND e.rest;
+          pid = coalesce(b.pid, e.pid), ticks = b.ticks, progress = b.progress WHERE id = o.id AND qid + 0 = p_q AND e.rest;
       END IF;
       IF o.flags & 240 > 0 THEN
         told := coalesce(told, nextval(pg_get_serial_sequence('@.join_report', 'n')));
@@ -161,7 +161,7 @@ BEGIN
   WITH old AS (
     (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state = 3 ORDER BY until_ms LIMIT p_most)
     UNION (SELECT c FROM (SELECT ctid AS c, id FROM @.ended WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms, seq
-      LIMIT greatest(over, 0)) o WHERE NOT EXISTS (SELECT FROM @.expected w WHERE w.id = o.id AND w.qid = p_q))),
+      LIMIT greatest(over, 0)) o WHERE NOT EXISTS (SELECT FROM @.expected w WHERE w.id = o.id AND w.qid + 0 = p_q))),
   notes AS (DELETE FROM @.checkpoint WHERE qid = p_q AND id IN (SELECT id FROM @.ended WHERE ctid IN (SELECT c FROM old))),
   known AS (UPDATE @.ended SET state = 7, until_ms = finished_ms + remember_ms, reason = CASE WHEN result IS NOT NULL THEN 'result-dropped' END, result = NULL, payload = NULL, meta = NULL
     WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms > ms),
@@ -200,14 +200,14 @@ BEGIN
   RETURN (SELECT json_build_object('now', ms, 'run', @.run(), 'ownRun', run, 'spares', spares_until, 'rows', (
     SELECT coalesce(json_agg(x), '[]') FROM (
       SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'flags', j.flags,
-        'error', j.error, 'remember', j.remember_ms, 'alone', b.alone, 'reason', (SELECT c.reason FROM @.checkpoint c WHERE c.id = j.id AND c.qid = p_q),
-        'worker', coalesce((SELECT o.worker FROM @.beat o WHERE o.id = j.id AND o.qid = p_q), b.worker)) AS x
+        'error', j.error, 'remember', j.remember_ms, 'alone', b.alone, 'reason', (SELECT c.reason FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q),
+        'worker', coalesce((SELECT o.worker FROM @.beat o WHERE o.id = j.id AND o.qid + 0 = p_q), b.worker)) AS x
       FROM (SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
         UNION ALL SELECT b.fence, b.lease_ms, j.id FROM @.bunch b JOIN @.job j ON j.fence = b.fence AND j.qid = p_q
             AND j.pool = ANY (CASE b.pool WHEN 3 THEN '{0,2}'::smallint[] ELSE ARRAY[b.pool] END) AND j.rank BETWEEN b.lo_rank AND b.hi_rank AND j.stamp BETWEEN b.lo AND b.hi
           WHERE b.qid = p_q AND b.lease_ms <= ms
-            AND NOT EXISTS (SELECT FROM @.beat o WHERE o.id = j.id AND o.qid = p_q AND o.lease_ms IS NOT NULL)) l
-      JOIN @.job j ON j.id = l.id AND j.qid = p_q AND j.fence = l.fence JOIN @.bunch b ON b.fence = l.fence
+            AND NOT EXISTS (SELECT FROM @.beat o WHERE o.id = j.id AND o.qid + 0 = p_q AND o.lease_ms IS NOT NULL)) l
+      JOIN @.job j ON j.id = l.id AND j.qid + 0 = p_q AND j.fence = l.fence JOIN @.bunch b ON b.fence = l.fence
       ORDER BY l.lease_ms, coalesce(j.arrival, abs(j.seq)) LIMIT p_most) r (x)))
     FROM @.queue WHERE qid = p_q);
 END`,
@@ -246,7 +246,7 @@ export const expiredJobs = sqlFunction(
   `BEGIN
   RETURN (SELECT coalesce(json_agg(x), '[]') FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', 0, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
-      'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0 AND EXISTS (SELECT FROM @.checkpoint c WHERE c.id = j.id AND c.qid = p_q AND coalesce(c.payload, c.log) IS NOT NULL)) AS x
+      'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0 AND EXISTS (SELECT FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q AND coalesce(c.payload, c.log) IS NOT NULL)) AS x
     FROM @.job j WHERE qid = p_q AND expires_ms <= @.us() / 1000 AND fence = 0 ORDER BY expires_ms, coalesce(arrival, abs(seq)) LIMIT p_most) r (x));
 END`,
 )

@@ -34,7 +34,7 @@ BEGIN
     -- What is remembered of these ids may be out of date. A result that is kept longer stands in nobody's way.
     WITH old AS (DELETE FROM @.ended WHERE id = ANY (p_ids) AND qid + 0 = p_q AND (state > 4 AND until_ms <= t / 1000
       OR state = 3 AND finished_ms + remember_ms <= t / 1000 AND (until_ms <= t / 1000 OR flags & 112 = 0)) RETURNING id)
-    DELETE FROM @.checkpoint c USING old WHERE c.id = old.id AND c.qid = p_q;
+    DELETE FROM @.checkpoint c USING old WHERE c.id = old.id AND c.qid + 0 = p_q;
   END IF;
   IF p_places IS NOT NULL THEN
     -- Lock, and look in the next statement: nobody else adds members of these sets meanwhile.
@@ -143,7 +143,7 @@ BEGIN
     END IF;
     IF p_state = 4 THEN INSERT INTO @.tally (qid, dead) VALUES (p_q, -1); END IF;
   END IF;
-  DELETE FROM @.checkpoint WHERE id = p_id AND qid = p_q;
+  DELETE FROM @.checkpoint WHERE id = p_id AND qid + 0 = p_q;
   RETURN coalesce(o.created_ms, 0);
 END`,
 )

@@ -60,12 +60,12 @@ BEGIN
         ticks = coalesce(e.ticks, o.ticks), progress = coalesce(e.progress, o.progress);
     before := NULL;
     IF e.checkpoint IS NOT NULL THEN
-      before := (SELECT weight FROM @.checkpoint c WHERE c.id = e.id COLLATE "C" AND c.qid = p_q);
+      before := (SELECT weight FROM @.checkpoint c WHERE c.id = e.id COLLATE "C" AND c.qid + 0 = p_q);
       INSERT INTO @.checkpoint (qid, id, weight, payload, codec) VALUES (p_q, e.id, e.weight, e.checkpoint, e.codec)
         ON CONFLICT (id, qid) DO UPDATE SET weight = e.weight, payload = e.checkpoint, codec = e.codec;
     END IF;
     IF e.log IS NOT NULL THEN
-      bytes := convert_to(coalesce((SELECT c.log FROM @.checkpoint c WHERE c.id = e.id COLLATE "C" AND c.qid = p_q), '') || e.log, 'UTF8');
+      bytes := convert_to(coalesce((SELECT c.log FROM @.checkpoint c WHERE c.id = e.id COLLATE "C" AND c.qid + 0 = p_q), '') || e.log, 'UTF8');
       first := greatest(octet_length(bytes) - p_log, 0);
       -- Not in the midst of a character.
       WHILE first > 0 AND first < octet_length(bytes) AND get_byte(bytes, first) & 192 = 128 LOOP first := first + 1; END LOOP;
@@ -73,7 +73,7 @@ BEGIN
         ON CONFLICT (id, qid) DO UPDATE SET log = excluded.log;
     END IF;
     UPDATE @.job SET updated_ms = @.us() / 1000, flags = flags | CASE WHEN e.checkpoint IS NULL AND e.log IS NULL THEN 2 ELSE 6 END,
-      weight = weight + CASE WHEN e.checkpoint IS NULL THEN 0 ELSE e.weight - coalesce(before, 0) END WHERE id = e.id COLLATE "C" AND qid = p_q;
+      weight = weight + CASE WHEN e.checkpoint IS NULL THEN 0 ELSE e.weight - coalesce(before, 0) END WHERE id = e.id COLLATE "C" AND qid + 0 = p_q;
   END LOOP;
   RETURN NULL;
 END`,

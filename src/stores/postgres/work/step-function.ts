@@ -170,8 +170,8 @@ BEGIN
     INTO done, k, noted, tied, grps FROM d;
   IF k > 0 THEN
     IF noted THEN
-      DELETE FROM @.beat WHERE id = ANY (done) AND qid = p_q;
-      DELETE FROM @.checkpoint WHERE id = ANY (done) AND qid = p_q;
+      DELETE FROM @.beat WHERE id = ANY (done) AND qid + 0 = p_q;
+      DELETE FROM @.checkpoint WHERE id = ANY (done) AND qid + 0 = p_q;
     END IF;
     UPDATE @.bunch SET n = n - k WHERE fence = p_fence RETURNING n INTO left_n;
     freed := (SELECT bounded FROM @.queue WHERE qid = p_q);
