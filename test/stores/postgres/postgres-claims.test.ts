@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import pg from 'pg'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
@@ -70,5 +71,36 @@ describe('several processes on a Postgres store', () => {
     const after = (await claim()).claims[0]!.fence
 
     expect(after).toBeGreaterThan(before)
+  })
+})
+
+describe('a process that hears notifications on a connection of its own', () => {
+  it('hears again after the server has ended that connection', async () => {
+    const address = postgresAddress(`${server.url}?listen=${server.host}:${server.port}`)
+    const store = new PostgresStore({ address: { ...address, schema: 'heard' } })
+    stores.push(store)
+    await store.open([mail])
+    const admin = new pg.Client({ connectionString: server.url })
+    await admin.connect()
+    const listening = async () => {
+      const { rows } = await admin.query("SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
+      return rows.map(({ pid }: { pid: number }) => pid)
+    }
+    const over = new AbortController()
+    const waiting = store.wait(['mail'], 60_000, over.signal)
+    const [first] = await vi.waitFor(async () => {
+      const pids = await listening()
+      expect(pids).toHaveLength(1)
+      return pids
+    })
+    await admin.query('SELECT pg_terminate_backend($1)', [first])
+
+    await vi.waitFor(async () => expect(await listening()).toEqual([expect.not.toSatisfy((pid) => pid === first)]), {
+      timeout: 15_000,
+      interval: 100,
+    })
+    over.abort()
+    await waiting
+    await admin.end()
   })
 })

@@ -134,6 +134,11 @@ export class PostgresConnection {
     })
   }
 
+  /** Connects if it is not connected. Throws as `call` does, but does not try again. */
+  async connect(): Promise<void> {
+    if (this.#live === undefined) await this.#connected()
+  }
+
   /** Ends the connection until the next call. */
   rest(): void {
     if (this.#live !== undefined && this.#live.owed === 0) this.#drop(this.#live)

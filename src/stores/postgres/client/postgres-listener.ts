@@ -27,6 +27,11 @@ export class PostgresListener {
     if (!this.isDeaf) await this.#connection.listen(channel, heard)
   }
 
+  /** Connects again if its own connection was lost: it makes no calls that would. Then all who wait are woken. */
+  stay(): void {
+    if (this.#isOwn) this.#connection.connect().catch(() => {})
+  }
+
   async close(): Promise<void> {
     if (this.#isOwn) await this.#connection.close()
   }

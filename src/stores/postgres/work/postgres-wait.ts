@@ -200,6 +200,7 @@ export class PostgresWait {
     { registers, isFirst = false }: { readonly registers: boolean; readonly isFirst?: boolean },
   ): Promise<NumberedQueue[]> {
     const qids = queues.map(({ qid }) => qid)
+    this.#listener.stay()
     const [, looked] = await Promise.all([
       registers ? this.#connection.call(beginWait, [qids, this.#channel]) : undefined,
       this.#connection.call(lookForWork, [qids, isFirst]),
