@@ -55,8 +55,8 @@ const plain = `
 - WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq
 + WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms DESC, seq DESC
 * a job that expires is found a ms late
-- expires_ms <= @.us() / 1000 AND fence = 0 ORDER BY expires_ms
-+ expires_ms < @.us() / 1000 AND fence = 0 ORDER BY expires_ms
+- expires_ms <= ms AND fence = 0 ORDER BY expires_ms
++ expires_ms < ms AND fence = 0 ORDER BY expires_ms
 * a job with a lease of its own never crashes
 - SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
 + SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms < 0

@@ -192,7 +192,7 @@ BEGIN
   SELECT json_agg(x ORDER BY k, a, s, n, id) INTO found FROM (
     SELECT array_position(p_states, state) AS k, a, s, n, id, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,
       'crashes', crashes, 'pool', pool, 'flags', flags, 'error', error, 'remember', remember_ms,
-      'noted', EXISTS (SELECT FROM @.checkpoint c WHERE c.id = r.id AND c.qid + 0 = p_q AND coalesce(c.payload, c.log) IS NOT NULL),
+      'noted', (SELECT coalesce(c.payload, c.log) FROM @.checkpoint c WHERE c.id = r.id AND c.qid + 0 = p_q) IS NOT NULL,
       'payloads', (SELECT count(*) FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (coalesce(hand, '{}')))) AS x
     FROM r WHERE state = ANY (p_states) AND (NOT p_failed OR attempt > 1)
       AND (state <> 2 OR CASE WHEN p_next THEN coalesce(next_stamp, (SELECT due FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (hand)

@@ -26,11 +26,12 @@ export interface FunctionCaller {
 
 /**
  * Plans are made once, perhaps while the tables are empty, and kept. Without these settings such a plan would read all of
- * a queue for a few ids once it has grown. For the same reason functions look for ids with `qid + 0 = …`: that leaves only the
- * index of ids.
+ * a queue for a few ids once it has grown. For the same reason functions look for ids with `qid + 0 = …`, which
+ * leaves only the index of ids; ask by `(SELECT …) IS NULL` what `NOT EXISTS` might answer from a hash of the whole table; and
+ * compare an indexed column with a variable, as the clock is asked anew for each row.
  */
 const planned =
-  'SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET jit = off'
+  'SET enable_seqscan = off SET enable_bitmapscan = off SET plan_cache_mode = force_generic_plan SET jit = off SET enable_sort = off'
 
 /** `body`: PL/pgSQL, from `DECLARE` or `BEGIN` on. */
 export function sqlFunction(name: string, takes: string, returns: string, body: string): SqlFunction {

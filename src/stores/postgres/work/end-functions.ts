@@ -220,8 +220,9 @@ export const retireBunches = sqlFunction(
   'retire_1',
   'p_q int',
   'json',
-  `BEGIN
-  UPDATE @.bunch b SET lease_ms = 9223372036854775807 WHERE qid = p_q AND lease_ms <= @.us() / 1000
+  `DECLARE ms bigint := @.us() / 1000;
+BEGIN
+  UPDATE @.bunch b SET lease_ms = 9223372036854775807 WHERE qid = p_q AND lease_ms <= ms
     AND n <= (SELECT count(*) FROM @.beat o WHERE o.qid = p_q AND o.fence = b.fence AND o.lease_ms IS NOT NULL);
   RETURN NULL;
 END`,
@@ -243,11 +244,12 @@ export const expiredJobs = sqlFunction(
   'expired_1',
   'p_q int, p_most int',
   'json',
-  `BEGIN
+  `DECLARE ms bigint := @.us() / 1000;
+BEGIN
   RETURN (SELECT coalesce(json_agg(x), '[]') FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', 0, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
-      'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0 AND EXISTS (SELECT FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q AND coalesce(c.payload, c.log) IS NOT NULL)) AS x
-    FROM @.job j WHERE qid = p_q AND expires_ms <= @.us() / 1000 AND fence = 0 ORDER BY expires_ms, coalesce(arrival, abs(seq)) LIMIT p_most) r (x));
+      'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0 AND (SELECT coalesce(c.payload, c.log) FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q) IS NOT NULL) AS x
+    FROM @.job j WHERE qid = p_q AND expires_ms <= ms AND fence = 0 ORDER BY expires_ms, coalesce(arrival, abs(seq)) LIMIT p_most) r (x));
 END`,
 )
 

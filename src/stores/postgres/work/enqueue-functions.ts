@@ -67,7 +67,7 @@ BEGIN
     FROM (SELECT u.*, coalesce(u.run, t + coalesce(u.delay, 0)) AS due
       FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places, p_grps)
         WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, places, grp, o)
-      WHERE (p_new OR NOT EXISTS (SELECT FROM @.ended e WHERE e.id = u.id AND e.qid + 0 = p_q)) AND NOT u.id = ANY (again)
+      WHERE (p_new OR (SELECT e.id FROM @.ended e WHERE e.id = u.id AND e.qid + 0 = p_q) IS NULL) AND NOT u.id = ANY (again)
       ORDER BY o) u
     ON CONFLICT (id, qid) DO NOTHING RETURNING id, grp, abs(stamp) AS due)
   SELECT array_agg(id), array_agg(grp), array_agg(due) INTO inserted, grps, dues FROM made;
