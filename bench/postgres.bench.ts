@@ -38,7 +38,7 @@ const settings = {
  */
 export async function bench(report: BenchReport): Promise<unknown> {
   const isQuick = process.argv.includes('--quick')
-  const plan = isQuick ? { rounds: 1, roundMs: 300 } : { rounds: 3, roundMs: 5_000 }
+  const plan = isQuick ? { rounds: 1, roundMs: 300 } : { rounds: 3, roundMs: 3_000 }
   const names = chosen()
   if (names.some(isRival) && nodeOfRivals() === undefined)
     report.say(`graphile-worker and pg-boss are not compared: ${rivalsInstall}`)

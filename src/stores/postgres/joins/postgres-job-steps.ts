@@ -97,7 +97,7 @@ BEGIN
   -- Locked first: the job may be about to wait for it, or to die.
   SELECT * INTO o FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
   IF NOT FOUND THEN
-    PERFORM FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state = 4
+    PERFORM FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state + 0 = 4
       AND coalesce(finished_ms + (SELECT dead_age_ms FROM @.queue WHERE qid = p_q) > ms, true) FOR UPDATE;
     IF NOT FOUND THEN RETURN to_json('gone'::text); END IF;
   END IF;

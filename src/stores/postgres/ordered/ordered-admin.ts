@@ -50,7 +50,7 @@ BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR i IN SELECT x FROM unnest(p_ids) x ORDER BY x COLLATE "C" LOOP
-    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid + 0 = p_q AND state = 4 RETURNING * INTO e;
+    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid + 0 = p_q AND state + 0 = 4 RETURNING * INTO e;
     CONTINUE WHEN NOT FOUND;
     k := k + 1;
     LOOP

@@ -182,7 +182,7 @@ BEGIN
     FROM live l CROSS JOIN LATERAL (SELECT * FROM @.job o WHERE o.id = l.id AND o.qid + 0 = p_q LIMIT 1) j
     UNION ALL
     SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
-    FROM @.ended e WHERE by_ids AND e.id = ANY (p_ids) AND e.qid + 0 = p_q AND e.state IN (3, 4) AND ${isShown}
+    FROM @.ended e WHERE by_ids AND e.id = ANY (p_ids) AND e.qid + 0 = p_q AND e.state + 0 IN (3, 4) AND ${isShown}
     UNION ALL
     SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
     FROM unnest('{3,4}'::int[]) k, LATERAL (SELECT * FROM @.ended e WHERE e.qid = p_q AND e.state = k AND ${isShown}

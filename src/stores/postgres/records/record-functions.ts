@@ -79,7 +79,7 @@ export const reviveJobs = sqlFunction(
 BEGIN
   SELECT CASE ord WHEN 'lifo' THEN -1 ELSE 1 END INTO way FROM @.queue WHERE qid = p_q;
   FOREACH i IN ARRAY p_ids LOOP
-    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid + 0 = p_q AND state = 4 RETURNING * INTO e;
+    DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid + 0 = p_q AND state + 0 = 4 RETURNING * INTO e;
     CONTINUE WHEN NOT FOUND;
     has_notes := EXISTS (SELECT FROM @.checkpoint WHERE id = e.id AND qid + 0 = p_q);
     misses := e.flags & 32 > 0 AND @.wait_again_1(p_q, e.id);
@@ -152,7 +152,7 @@ export const writeFields = sqlFunction(
   `DECLARE before text;
 BEGIN
   PERFORM FROM @.job WHERE id = p_id COLLATE "C" AND qid + 0 = p_q FOR UPDATE;
-  IF NOT FOUND THEN PERFORM FROM @.ended WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND state IN (3, 4) FOR UPDATE; END IF;
+  IF NOT FOUND THEN PERFORM FROM @.ended WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND state + 0 IN (3, 4) FOR UPDATE; END IF;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
   SELECT fields INTO before FROM @.checkpoint WHERE id = p_id COLLATE "C" AND qid + 0 = p_q;
   IF before IS DISTINCT FROM p_seen THEN RETURN to_json(false); END IF;
@@ -173,7 +173,7 @@ BEGIN
   IF p_for <= 0 THEN RETURN NULL; END IF;
   INSERT INTO @.expected SELECT p_q, i, p_by, ms + p_for FROM (SELECT DISTINCT i FROM unnest(p_ids) i ORDER BY i) x
     WHERE EXISTS (SELECT FROM @.job WHERE id = i AND qid + 0 = p_q)
-      OR EXISTS (SELECT FROM @.ended WHERE id = i AND qid + 0 = p_q AND state IN (3, 4) AND coalesce(until_ms > ms, true));
+      OR EXISTS (SELECT FROM @.ended WHERE id = i AND qid + 0 = p_q AND state + 0 IN (3, 4) AND coalesce(until_ms > ms, true));
   UPDATE @.ended SET until_ms = greatest(until_ms, ms + p_for) WHERE id = ANY (p_ids) AND qid + 0 = p_q AND state = 3 AND until_ms > ms;
   RETURN NULL;
 END`,

@@ -17,7 +17,7 @@ export const lookAtJobs = sqlFunction(
         'grp', j.grp,
         'worker', coalesce(o.worker, b.worker), 'alone', b.alone) AS x
       FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid + 0 = p_q
-    UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid + 0 = p_q AND state IN (3, 4) AND head IS NULL) r (x));
+    UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid + 0 = p_q AND state + 0 IN (3, 4) AND head IS NULL) r (x));
 END`,
 )
 
@@ -157,7 +157,7 @@ BEGIN
   SELECT count(*) = p_most INTO more FROM gone;
   DELETE FROM @.expected WHERE qid = p_q AND until_ms <= ms;
   -- Of a dropped result the memory of its id may stay.
-  over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 3) - coalesce(q.results_limit, 9223372036854775807));
+  over := CASE WHEN q.results_limit IS NULL THEN 0 ELSE least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 3) - q.results_limit) END;
   WITH old AS (
     (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state = 3 ORDER BY until_ms LIMIT p_most)
     UNION (SELECT c FROM (SELECT ctid AS c, id FROM @.ended WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms, seq
@@ -167,7 +167,8 @@ BEGIN
     WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms > ms),
   gone AS (DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms <= ms)
   SELECT more OR count(*) >= p_most INTO more FROM old;
-  over := least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 4) - coalesce((q.dead_count + q.shards - 1) / q.shards, 9223372036854775807));
+  over := CASE WHEN q.dead_count IS NULL THEN 0
+    ELSE least(p_most, (SELECT coalesce(sum(dead), 0) FROM @.tally WHERE qid = p_q) - (q.dead_count + q.shards - 1) / q.shards) END;
   WITH old AS (
     (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND state = 4 AND finished_ms <= ms - q.dead_age_ms ORDER BY qid, state, finished_ms LIMIT p_most)
     UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq LIMIT greatest(over, 0))),

@@ -135,7 +135,7 @@ BEGIN
     IF o.id IS NULL THEN RETURN NULL; END IF;
     INSERT INTO @.tally (qid, waiting, retries) VALUES (p_q, -1, -(o.attempt > 1)::int);
   ELSE
-    DELETE FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state = p_state RETURNING * INTO x;
+    DELETE FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state + 0 = p_state RETURNING * INTO x;
     IF x.id IS NULL THEN RETURN NULL; END IF;
     DELETE FROM @.payload WHERE head = x.head;
     IF x.flags & 112 > 0 THEN
