@@ -13,7 +13,7 @@ export const seed = 1_300_000
 
 const [sequences, steps] = [60, 60]
 /** A mutant is played until a sequence shows it. */
-const trial = { sequences: 60, steps: 120 }
+const trial = { sequences: 30, steps: 60 }
 
 export async function prove(report: Report): Promise<Summary> {
   const server = await PostgresServer.start()
