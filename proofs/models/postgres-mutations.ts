@@ -41,7 +41,7 @@ const plain = `
 + ELSE (t + e.delay + 1000) * way END
 * an end does not look at the fence
 - o.id IS NULL OR o.fence <> e.fence OR
-+ o.id IS NULL OR o.fence = 0 OR
++ o.id IS NULL OR (o.fence = 0) <> (e.fence = 0) OR
 * the crashes of a job that goes back are forgotten
 - attempt = e.attempt, crashes = e.crashes, error = e.error,
 + attempt = e.attempt, crashes = 0, error = e.error,

@@ -23,7 +23,7 @@ export interface Provision {
   create(queues: readonly QueueSettings[], tags?: Readonly<Record<string, string>>): Promise<ProvisionedQueue[]>
 }
 
-/** The roles of the database that get rights, besides whoever owns the tables. */
+/** The roles that are granted rights in the database. The owner of the tables needs none. */
 export interface MigrationRoles {
   /** Mills and workers run as these: they may do all but make, change and drop tables and functions. */
   readonly workers: readonly string[]

@@ -149,8 +149,8 @@ export interface Store {
 
 export interface IdleMode {
   /**
-   * Whether this process is to ask nothing now: whoever only looks whether something has changed then looks later. The
-   * process wakes in time for every change that the store foresees, and its waits and `schedules.changed` resolve only then.
+   * Whether this process is to ask nothing now. A part that only looks for changes looks later. The process wakes in time
+   * for every change that the store foresees, and its waits and `schedules.changed` resolve only then.
    */
   isAsleep(): boolean
 }

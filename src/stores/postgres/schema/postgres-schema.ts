@@ -1,4 +1,4 @@
-/** The schema of a Postgres store: made by whoever opens it first, or by an administrator, in one transaction. */
+/** The schema of a Postgres store. The first process that opens the store makes it, or an administrator does, in one transaction. */
 
 import { hasCode, InvalidArgumentError, StoreRefusedError, StoreVersionError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'

@@ -12,8 +12,8 @@ export interface SqlFunction {
   readonly returns: string
   readonly body: string
   /**
-   * Part of what users call: its name has no number, so its version is this one, and a newer one replaces it. It has the
-   * rights of its owner, for callers who may not touch the tables, and only whom an administrator names may call it.
+   * Present if users call the function. Its name then has no number: this is its version, and a newer one replaces it. It has
+   * the rights of its owner, because its callers may not touch the tables. An administrator names those who may call it.
    */
   readonly forUsers?: { readonly version: number }
 }

@@ -122,6 +122,7 @@ export class PostgresWait {
     let looks = 0
     const ear = {
       attend: async () => {
+        this.#listener.stay()
         if (!this.#isClosed) await this.#connection.call(beginWait, [topics, this.#channel])
       },
       heard: async (forMs: number) => {
