@@ -9,14 +9,24 @@ import type { PostgresServer } from '#src/store-testing/servers/postgres-server.
 import { attack } from '../attack.js'
 import { Crew, leaseMs } from '../crew.js'
 import { forkedProgram } from '../forked-program.js'
-import type { EnqueueInOutcome } from '../stores/enqueue-in.js'
 import { type ProducerSettings, type ProducerWord, pay, type Round, roundOf, ship } from './transaction-words.js'
 
-export interface OrdersOutcome extends EnqueueInOutcome {
+export interface OrdersOutcome {
+  /** The number of rounds by how they were to end. */
+  readonly rounds: Readonly<Record<Round['end'], number>>
   /** Processes that died. */
   readonly kills: number
   /** Transactions that were begun anew. */
   readonly repeated: number
+  readonly orders: number
+  /** Jobs that ran. */
+  readonly ran: number
+  /** Committed orders whose job never ran, and jobs whose order was never committed. */
+  readonly withoutJob: readonly string[]
+  readonly withoutOrder: readonly string[]
+  readonly ranTwice: readonly string[]
+  /** Findings of fsck other than `ok`. */
+  readonly findings: readonly string[]
 }
 
 const withinMs = 240_000
