@@ -37,6 +37,7 @@ export type {
 export type { JobFailure } from './core/job/job-failures.js'
 export type { FieldChanges, FieldWriter } from './core/job/job-fields.js'
 export type { TraceContext } from './core/job/job-origin.js'
+export type { WaitCause, WaitReason } from './core/job/wait-reason.js'
 export type { LiveEvent } from './core/live-event.js'
 export type { Logger } from './core/logger.js'
 export type { Queue, QueueOptions, ShardCandidate } from './core/queue/queue.js'

@@ -206,6 +206,7 @@ function unsentJob(queue: string, id: string): JobHandle {
     ...{ id, queue, outcome: 'added' },
     record: async () => undefined,
     status: async () => 'ready',
+    explain: async () => [],
     cancel: async () => true,
     fields: {
       async set(changes) {

@@ -152,6 +152,8 @@ export interface QueueDetail extends QueueRow {
   readonly shardLagsMs?: readonly number[]
   readonly throttle?: Throttle
   readonly holds?: QueueHolds
+  /** Why the first of its ready jobs has not begun. */
+  readonly waits?: readonly WaitReason[]
   readonly workers: readonly WorkerRow[]
 }
 
@@ -244,6 +246,17 @@ interface JobPayload {
   readonly meta?: Readonly<Record<string, unknown>>
 }
 
+/** Why a job has not begun. */
+export interface WaitReason {
+  readonly why: string
+  readonly text: string
+  /** It stays until a person or a deploy acts. */
+  readonly standing?: true
+  readonly until?: Instant
+  /** The jobs that keep it. */
+  readonly jobs?: readonly { readonly queue: string; readonly id: string }[]
+}
+
 export interface JobRow {
   readonly id: string
   readonly task: string
@@ -257,6 +270,8 @@ export interface JobRow {
   readonly parent?: { readonly queue: string; readonly id: string; readonly task: string }
   readonly priority: number
   readonly group?: string
+  /** Why it has not begun, the most decisive reason first. */
+  readonly waits?: readonly WaitReason[]
   /** The hold of a ready job; without `until` its group is paused. */
   readonly held?: { readonly until?: Instant }
   readonly attempt: number

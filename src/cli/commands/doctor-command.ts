@@ -7,13 +7,13 @@ import type { FsckFinding } from '../../stores/contract/store-health.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { printFindings } from '../terminal/finding-list.js'
 import { joinFindings } from './queues/join-findings.js'
-import { shardFindings, silentThrottles, throttleFindings } from './queues/queue-findings.js'
+import { shardFindings, silentThrottles, standstills, throttleFindings } from './queues/queue-findings.js'
 
 export function addDoctor(program: Command): void {
   const command = millCommand(
     program,
     'doctor',
-    'Examine the version, settings and rights of the store, the shards and throttles of its queues, and what joins wait for',
+    'Examine the version, settings and rights of the store, its queues, which of them stand still, and what joins wait for',
   ).addHelpText(
     'after',
     `
@@ -60,5 +60,6 @@ async function queueFindings(mill: Mill): Promise<FsckFinding[]> {
   const silent = conflicts.length > 0 ? [] : await silentThrottles(mill, stored)
   // Nothing opens then, and so nothing can be read.
   const joins = conflicts.length > 0 ? [] : await joinFindings(mill, stored)
-  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent, ...joins]
+  const still = await standstills(mill, stored)
+  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent, ...still, ...joins]
 }

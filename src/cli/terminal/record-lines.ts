@@ -16,6 +16,7 @@ import type {
 } from '../../core/job/job.js'
 import type { JobFailure } from '../../core/job/job-failures.js'
 import type { JobOrigin } from '../../core/job/job-origin.js'
+import type { WaitReason } from '../../core/job/wait-reason.js'
 import { defined } from '../../core/values/defined.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { printable, printableLines, shortened } from '../printable.js'
@@ -30,9 +31,21 @@ const longestMeta = 40
 /** The lines of a log that are printed unless all of it is wanted. */
 const lastLines = 20
 
-/** The lines of a record. `log`: print the whole kept log. */
-export function recordLines(job: JobRecord, terminal: Terminal, { log: all = false } = {}): string[] {
+interface RecordView {
+  /** Print the whole kept log. Default: its last lines. */
+  readonly log?: boolean
+  /** Why it has not begun. */
+  readonly waits?: readonly WaitReason[]
+}
+
+/** The lines of a record. */
+export function recordLines(job: JobRecord, terminal: Terminal, view: RecordView = {}): string[] {
+  const { log: all = false, waits = [] } = view
   const {
+    id,
+    task,
+    queue,
+    state,
     payloads,
     payloadCount,
     pendingCount,
@@ -50,6 +63,8 @@ export function recordLines(job: JobRecord, terminal: Terminal, { log: all = fal
   const remarks = remarksOn(job, Date.now())
   // Ordered jobs have no input of their own.
   const fields = {
+    ...{ id, task, queue, state },
+    ...(waits.length > 0 && { 'waits because': waits.map(({ text }) => printable(text)).join('\n') }),
     ...rest,
     ...(payloads === undefined && { priority }),
     ...(parent && { parent }),

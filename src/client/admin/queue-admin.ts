@@ -11,6 +11,7 @@ import {
 import { type JobRecord, jobStates, stateHint } from '../../core/job/job.js'
 import { storedError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job/job-fields.js'
+import type { WaitReason } from '../../core/job/wait-reason.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
@@ -26,6 +27,7 @@ import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { waitingIn } from '../../stores/rules/queue-counts.js'
 import { holdsOn, recordOf, wholeRecord } from '../jobs/job-record.js'
+import { explainedJob, explainedQueue } from '../jobs/wait-facts.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
 
 import { revivedMembers } from './join-revive.js'
@@ -113,7 +115,18 @@ export class QueueAdmin {
     this.#total = loop ?? total
     this.#patientTotal = loop ?? patientTotal
     refuseMore('jobs.', this.jobs, {
-      promised: { list: 1, get: 1, cancel: 2, delete: 1, runNow: 1, bury: 1, fail: 3, forgetStep: 2, setFields: 2 },
+      promised: {
+        list: 1,
+        get: 1,
+        explain: 1,
+        cancel: 2,
+        delete: 1,
+        runNow: 1,
+        bury: 1,
+        fail: 3,
+        forgetStep: 2,
+        setFields: 2,
+      },
     })
     refuseMore('morgue.', this.morgue, { promised: { get: 1, list: 1, revive: 2, delete: 1 } })
   }
@@ -159,6 +172,17 @@ export class QueueAdmin {
   async depth(): Promise<QueueDepth> {
     const { depths } = await depthsIn(await this.#look(), [this.name], () => this.#isDeclared)
     return depths[0]!
+  }
+
+  /**
+   * Why the first of its ready jobs has not begun, the most decisive reason first; also that it drains. Empty: no job is
+   * ready, and the queue is neither paused nor drained. Throws `UnsupportedByStoreError` if the store keeps no records.
+   *
+   * @example
+   * for (const { why, text } of await mill.queue('mail').explain()) console.log(why, text)
+   */
+  async explain(): Promise<WaitReason[]> {
+    return explainedQueue(await this.#look(), this.name, this.#clock.now())
   }
 
   /**
@@ -263,6 +287,11 @@ export class QueueAdmin {
     get: async (id: string | number): Promise<JobRecord | undefined> => {
       const asked = await this.#idOf(id)
       return this.#record(await this.#read((store) => recordsOf(store).get(this.name, asked), undefined))
+    },
+    /** As `explain()` of a handle to the job. An empty list also if nothing is kept of it. */
+    explain: async (id: string | number): Promise<WaitReason[]> => {
+      const job = await this.jobs.get(id)
+      return job === undefined ? [] : explainedJob(await this.#look(), job, this.#clock.now())
     },
     /**
      * Cancels jobs: waiting ones never run; the worker of a running one learns of it at the next beat. In an ordered
@@ -458,7 +487,7 @@ export class QueueAdmin {
 }
 
 refuseMore('', QueueAdmin.prototype, {
-  promised: { history: 1, look: 0, depth: 0, pause: 1, resume: 1, drain: 1, clear: 0, reshard: 2, move: 2 },
+  promised: { history: 1, look: 0, depth: 0, explain: 0, pause: 1, resume: 1, drain: 1, clear: 0, reshard: 2, move: 2 },
   direct: { events: 1 },
 })
 

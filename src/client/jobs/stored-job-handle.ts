@@ -10,6 +10,7 @@ import {
 import type { JobHandle, JobRecord, JobState } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job/job-fields.js'
+import type { WaitReason } from '../../core/job/wait-reason.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
 import type { Clock } from '../../core/platform/clock.js'
@@ -26,6 +27,7 @@ import { resultIn, wholeRecord } from './job-record.js'
 import { withCause } from './join-cause.js'
 import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
 import { sentSignal } from './sent-signal.js'
+import { explainedJob } from './wait-facts.js'
 
 /** @internal */
 export interface HandleParts {
@@ -107,6 +109,12 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
 
   async status(): Promise<JobState | undefined> {
     return (await this.#find())?.state
+  }
+
+  async explain(): Promise<WaitReason[]> {
+    const job = await this.record()
+    const { connect, now } = this.#parts
+    return job === undefined ? [] : explainedJob(await connect(), job, now())
   }
 
   async result(options: { readonly timeout?: Duration } = {}): Promise<Result> {
@@ -214,7 +222,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
   }
 }
 
-refuseMore('', StoredJobHandle.prototype, { promised: { record: 0, status: 0, result: 1, cancel: 1 } })
+refuseMore('', StoredJobHandle.prototype, { promised: { record: 0, status: 0, explain: 0, result: 1, cancel: 1 } })
 
 /** For each handle how its `result()` settles, in their order. */
 export type SettledResults<Handles extends readonly JobHandle[]> = {

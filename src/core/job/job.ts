@@ -4,6 +4,7 @@ import type { Duration } from '../values/duration.js'
 import type { JobFailure } from './job-failures.js'
 import type { FieldWriter, JobFields } from './job-fields.js'
 import type { JobOrigin } from './job-origin.js'
+import type { WaitReason } from './wait-reason.js'
 
 export const jobStates = ['waiting', 'scheduled', 'ready', 'running', 'completed', 'dead', 'cancelled'] as const
 
@@ -230,6 +231,15 @@ export interface JobHandle<Result = unknown, Input = unknown> {
    * an ordered id this is the job that waits or runs; only if there is none, the dead one.
    */
   status(): Promise<JobState | undefined>
+  /**
+   * Why the job has not begun, the most decisive reason first, such as that its queue is paused, that no worker has its
+   * task, or when its throttle permits it. Empty: it has begun or ended, or nothing is kept of it.
+   *
+   * @example
+   * const [reason] = await job.explain()
+   * console.log(reason?.text) // no worker takes jobs of queue 'mail'; start one, such as by `millrace work --queues mail`
+   */
+  explain(): Promise<WaitReason[]>
   /**
    * The handler's result, as soon as the job has completed; undefined if the handler returned nothing or the queue
    * keeps no results. Throws `JobDeadError`, `JobCancelledError`, `ResultTimeoutError` after `timeout` (default: none)

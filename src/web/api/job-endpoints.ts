@@ -7,11 +7,13 @@ import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 import { type JobVerb, jobVerbs } from '../../client/admin/operator-verbs.js'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import { explained } from '../../client/jobs/wait-facts.js'
 import { recordsOf } from '../../client/store-facets.js'
 import type { JobRecord, JobState } from '../../core/job/job.js'
 import { checkFields, type FieldChanges } from '../../core/job/job-fields.js'
 import { type JobParent, traceContextOf } from '../../core/job/job-origin.js'
 import { readCheckpoint } from '../../core/job/marked-checkpoint.js'
+import type { WaitReason } from '../../core/job/wait-reason.js'
 import type { Packing } from '../../core/packing/packing.js'
 import { type Backoff, delayAfter } from '../../core/task/backoff.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
@@ -151,7 +153,8 @@ export const jobEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/jobs',
-    summary: 'Its jobs, page by page; with `task`, only jobs of that task on the page',
+    summary:
+      'Its jobs, page by page, in `waits` why each has not begun; with `task`, only jobs of that task on the page',
     query: {
       state,
       by: v.exactOptional(v.picklist(['id', 'time', 'retry'])),
@@ -161,17 +164,22 @@ export const jobEndpoints = [
     },
     answer: page,
     run: async ({ window, params: { queue = '' }, query: { task, ...query } }) => {
-      const { jobs, cursor: next } = await (await window.known(queue)).jobs.list(query)
+      const admin = await window.known(queue)
+      const { jobs, cursor: next } = await admin.jobs.list(query)
       const listed = task === undefined ? jobs : jobs.filter(window.isOfTask(task))
-      return { items: listed.map((job) => window.shown(job)), ...defined({ cursor: next }) }
+      const waits = await explained(await window.mill.adminParts.look(), queue, listed, Date.now())
+      const items = listed.map((job, i) => ({ ...window.shown(job), ...waitsIn(waits[i]!) }))
+      return { items, ...defined({ cursor: next }) }
     },
   }),
   endpoint({
     method: 'GET',
     path: '/queues/:queue/jobs/:id',
-    summary: 'Everything known of a job, with its log, its checkpoint, its relatives and its retries to come',
+    summary:
+      'Everything known of a job: in `waits` why it has not begun, its log, its checkpoint, its relatives, its retries to come',
     run: async ({ window, params: { queue = '', id = '' } }) => {
-      const job = await (await window.known(queue)).jobs.get(id)
+      const admin = await window.known(queue)
+      const job = await admin.jobs.get(id)
       if (job === undefined) throw nothingKept(queue, id)
       const shown = window.shown(job)
       const retry = retryOutlook(window.mill, job)
@@ -179,6 +187,7 @@ export const jobEndpoints = [
       const signals = signalsOf(window.mill, job.task).map(({ name }) => name)
       return {
         ...{ ...shown, ...(await familyOf(window, { queue, id }, shown.parent)) },
+        ...waitsIn(await admin.jobs.explain(id)),
         ...defined({ retry, leaseMs, signals: signals.length === 0 ? undefined : signals }),
       }
     },
@@ -269,6 +278,11 @@ export const jobEndpoints = [
     },
   }),
 ]
+
+/** Why a job has not begun; left out if it has. */
+function waitsIn(waits: readonly WaitReason[]): { readonly waits?: readonly WaitReason[] } {
+  return waits.length === 0 ? {} : { waits }
+}
 
 /** The form of `idempotency-key`. */
 const keyForm = /^[\x21-\x7e]{1,200}$/

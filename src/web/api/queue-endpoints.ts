@@ -41,7 +41,8 @@ export const queueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue',
-    summary: 'A queue: its counts, its settings, its throttle, what is held, and its workers',
+    summary:
+      'A queue: its counts, its settings, its throttle, what is held, its workers, and in `waits` why the first of its ready jobs has not begun',
     run: async ({ window, params: { queue = '' } }) => {
       const admin = await window.known(queue)
       const { mill } = window
@@ -52,6 +53,8 @@ export const queueEndpoints = [
       const holds = canHold ? await admin.throttle.holds() : undefined
       const look = row?.damaged === undefined ? await lookInto(true, () => admin.look(), undefined) : undefined
       const { shardLagsMs } = look?.depth ?? {}
+      const hasRecords = (await mill.adminParts.look()).records !== undefined
+      const waits = hasRecords && row?.damaged === undefined ? await admin.explain() : []
       const settings = { ...mill.queues.get(queue), ...stored }
       const here = processIdentity()
       return {
@@ -59,6 +62,7 @@ export const queueEndpoints = [
         settings,
         ...defined({ shardLagsMs, throttle }),
         ...(holds && holds.total > 0 && { holds }),
+        ...(waits.length > 0 && { waits }),
         workers: (look?.workers ?? []).map((worker) => workerRow(worker, here)),
       }
     },

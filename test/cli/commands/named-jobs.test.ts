@@ -38,7 +38,7 @@ async function outcomeOf([noun, verb]: readonly [string, string], words: readonl
   if (noun === 'morgue') await runJson('jobs bury slow --all', { cwd })
   const more = { fields: ['node=eu-3'], signal: ['approved'], 'forget-step': ['charge'] }[verb] ?? []
   const { code, stdout, stderr } = await run([noun, verb, ...words, ...more, '--json'], { cwd })
-  const shown = stdout.replaceAll(/"(\w+At)":"[^"]+"/g, '"$1":0')
+  const shown = stdout.replaceAll(/"(\w+At|until)":"[^"]+"/g, '"$1":0')
   const left = await runJson<{ queues: { jobs: { id: string; state: string }[] }[] }>('jobs list', { cwd })
   return { code, shown, stderr, left: left.queues.map(({ jobs }) => jobs.map(({ id, state }) => `${id} ${state}`)) }
 }

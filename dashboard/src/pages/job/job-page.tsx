@@ -18,6 +18,7 @@ import { durationWords } from '../../words/duration-words.js'
 import { safeText } from '../../words/safe-text.js'
 import { EnqueueDialog } from '../queue/enqueue-dialog.js'
 import { againForm, againMeta } from '../queue/job-form.js'
+import { WaitReasons } from '../wait-reasons.js'
 import { AttemptPanel } from './attempt-panel.js'
 import { EndDialog } from './end-dialog.js'
 import { FieldEditor } from './field-editor.js'
@@ -111,6 +112,7 @@ function KnownJob({ job, name, log, isGone, done }: KnownProps) {
   const isLive = !hasEnded(job.state) && !isGone
   return (
     <div class="grid gap-4">
+      {!isGone && <WaitReasons title="Waits because" waits={job.waits} />}
       <JobTimeline job={job} />
       {!isGone && isJoined(job) && <Graph name={{ queue: name.queue, id: name.id }} state={job.state} />}
       <div class="grid gap-4 lg:grid-cols-[minmax(0,1fr)_22rem]">

@@ -1,6 +1,6 @@
 /** The timeline steps: the past and future steps of a job, and how long each part took. Pure. */
 
-import type { JobState } from '../../api/answers.js'
+import type { JobState, WaitReason } from '../../api/answers.js'
 import { diedOfFailure, failuresOf } from '../../api/answers.js'
 import { durationWords } from '../../words/duration-words.js'
 import { hasEnded, type JobDetail } from './job-detail.js'
@@ -64,7 +64,7 @@ const startWords: Readonly<Partial<Record<JobState, string>>> = {
   waiting: 'when the jobs that it waits for have ended',
 }
 
-function startSteps({ state, startedAt, attempt, awaits }: JobDetail): readonly TimelineStep[] {
+function startSteps({ state, startedAt, attempt, awaits, waits: [wait] = [] }: JobDetail): readonly TimelineStep[] {
   if (startedAt !== undefined) {
     const note = state === 'dead' ? 'for the last time' : `attempt ${attempt}`
     return [{ name: 'Started', at: startedAt, note, isReached: true, tone: 'accent' }]
@@ -76,12 +76,17 @@ function startSteps({ state, startedAt, attempt, awaits }: JobDetail): readonly 
     : [
         {
           name: awaits === undefined ? 'Start' : 'Goes on',
-          note:
-            awaits === undefined ? (startWords[state] ?? 'when it is due') : `when signal '${awaits.signal}' has come`,
+          note: awaits === undefined ? startNote(state, wait) : `when signal '${awaits.signal}' has come`,
           isReached: false,
           tone: 'plain',
         },
       ]
+}
+
+/** When it begins, unless something must happen first, which is told above the timeline. */
+function startNote(state: JobState, wait: WaitReason | undefined): string {
+  const isKept = state === 'ready' && wait !== undefined && !['next', 'behind', 'slots-full'].includes(wait.why)
+  return isKept ? 'when nothing keeps it any more' : (startWords[state] ?? 'when it is due')
 }
 
 const endings = {

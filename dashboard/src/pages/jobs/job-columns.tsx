@@ -127,11 +127,20 @@ const since: JobColumn = {
 }
 const created = moment('createdAt', 'Enqueued', 3)
 
+const waits: JobColumn = {
+  key: 'waits',
+  title: 'Waits because',
+  width: 'minmax(10rem, 2fr)',
+  priority: 2,
+  show: ({ waits: [first] = [] }) =>
+    first === undefined ? '–' : <span class="line-clamp-1 text-muted">{shortText(safeText(first.text), 160)}</span>,
+}
+
 const orderedColumns: Readonly<Record<JobState | 'all', readonly JobColumn[]>> = {
   all: [id, task, state, since, attempts, payloads, priority, error],
-  waiting: [id, task, moment('createdAt', 'Waits since'), priority, group],
+  waiting: [id, task, moment('createdAt', 'Waits since'), waits, priority, group],
   scheduled: [id, task, moment('runAt', 'Due'), attempts, payloads, priority, group, created],
-  ready: [id, task, moment('runAt', 'Ready since'), attempts, payloads, priority, group, created],
+  ready: [id, task, moment('runAt', 'Ready since'), waits, attempts, payloads, priority, group],
   running: [id, task, moment('startedAt', 'Started'), progress, attempts, worker, group],
   completed: [id, task, moment('finishedAt', 'Completed'), took, attempts, created],
   dead: [id, task, error, failures, moment('finishedAt', 'Died'), created],

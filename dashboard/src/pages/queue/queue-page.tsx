@@ -18,6 +18,7 @@ import { useResource } from '../../state/resource.js'
 import { countOf, countWords, exactCount } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
 import { safeText } from '../../words/safe-text.js'
+import { WaitReasons } from '../wait-reasons.js'
 import { EventLine, eventNames } from './event-line.js'
 import { QueueActions } from './queue-actions.js'
 import { QueueCharts } from './queue-charts.js'
@@ -72,6 +73,14 @@ export function QueuePage({ queue: name }: { readonly queue: string }) {
         <p role="alert" class="mb-3 rounded-md bg-bad-wash p-3 wrap-anywhere text-bad">
           {queue.damaged}
         </p>
+      )}
+      {queue?.waits !== undefined && (
+        <div class="mb-4">
+          <WaitReasons
+            title={queue.ready > 0 ? 'The first of its ready jobs waits because' : 'This queue'}
+            waits={queue.waits}
+          />
+        </div>
       )}
       <QueueTiles name={name} queue={queue} />
       {features?.history && <QueueCharts name={name} queue={queue} />}

@@ -2,7 +2,9 @@
 
 import type { Command } from 'commander'
 import type { JobPage, ListOptions } from '../../../client/admin/queue-looks.js'
+import { explained } from '../../../client/jobs/wait-facts.js'
 import type { JobRecord, JobState } from '../../../core/job/job.js'
+import type { WaitReason } from '../../../core/job/wait-reason.js'
 import { formatDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'
 import { namedTask } from '../../../mill/named-task.js'
@@ -20,8 +22,12 @@ export interface ListFlags extends MillFlags {
   readonly cursor?: string
 }
 
-export interface QueuePage extends JobPage {
+/** `waits`: why it has not begun. */
+type ListedJob = JobRecord & { readonly waits?: readonly WaitReason[] }
+
+export interface QueuePage extends Pick<JobPage, 'cursor'> {
   readonly queue: string
+  readonly jobs: readonly ListedJob[]
 }
 
 const mostPerPage = 200
@@ -56,7 +62,12 @@ export async function listPages(
       let page = await list(mill, name, { task, limit, cursor })
       while (page.jobs.length === 0 && page.cursor !== undefined)
         page = await list(mill, name, { task, limit, cursor: page.cursor })
-      return { queue: name, ...page }
+      const waits = await explained(await mill.adminParts.look(), name, page.jobs, Date.now())
+      return {
+        queue: name,
+        ...page,
+        jobs: page.jobs.map((job, i) => (waits[i]!.length > 0 ? { ...job, waits: waits[i]! } : job)),
+      }
     }
     const pages = await Promise.all(names.map(firstPage))
     terminal.print({ queues: pages }, () => pageLines(pages, terminal))
@@ -79,7 +90,7 @@ const longestId = 60
 /** The longest note if no terminal limits the line. */
 const longestNote = 100
 
-function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): string[] {
+function jobLines(jobs: readonly ListedJob[], { colors, columns }: Terminal): string[] {
   const now = Date.now()
   const paints: Readonly<Partial<Record<JobState, (text: string) => string>>> = {
     running: colors.green,
@@ -87,7 +98,7 @@ function jobLines(jobs: readonly JobRecord[], { colors, columns }: Terminal): st
     scheduled: colors.cyan,
     waiting: colors.cyan,
   }
-  const shown: Column<JobRecord>[] = [
+  const shown: Column<ListedJob>[] = [
     { title: 'id', ...(columns !== undefined && { most: longestId }), cell: ({ id }) => printable(id) },
     { title: 'task', most: 30, cell: ({ task }) => printable(task) },
     { title: 'state', cell: ({ state }) => state, paint: (text, { state }) => paints[state]?.(text) ?? text },
@@ -137,13 +148,35 @@ function errorLine(error: string | undefined): string | undefined {
     : `${printed.trim()} (${first.replace(/^\w+: | The last that it printed:$/g, '').replace(/\.$/, '')})`
 }
 
-/** The note for people: the progress, the reason of death, the error, and the fields. */
-function noteOf({ state, reason, error, progress, suspect, crashes, awaits, fields = {} }: JobRecord): string {
+/** What a list shows elsewhere: when it is due, its attempt, that others are before it. */
+const shownElsewhere: readonly WaitReason['why'][] = ['delayed', 'retry', 'signal', 'suspect', 'slots-full', 'reserved']
+
+/** The reason in few words: \`jobs show\` has all. */
+function waitNote(waits: readonly WaitReason[], now: number): string | undefined {
+  const wait = waits.find(({ why }) => !shownElsewhere.includes(why))
+  if (wait === undefined) return undefined
+  const forMs = wait.until && Math.max(0, wait.until.getTime() - now)
+  return `${wait.why.replace('-', ' ')}${forMs === undefined ? '' : ` for ${formatDuration(forMs)}`}`
+}
+
+/** The note for people: why it waits, the progress, the reason of death, the error, and the fields. */
+function noteOf({
+  state,
+  reason,
+  error,
+  progress,
+  suspect,
+  crashes,
+  awaits,
+  waits = [],
+  fields = {},
+}: ListedJob): string {
   const percent = progress === undefined ? undefined : `${Math.round(progress.fraction * 100)}%`
   const parts = state === 'running' ? [percent, progress?.note] : [reason, errorLine(error)]
   const suspicion = suspect ? `suspect${crashes > 0 ? ` (${counted(crashes, 'crash', 'crashes')})` : ''}` : undefined
   const marks = Object.entries(fields).map(([name, value]) => `${name}=${value}`)
-  return [awaits && `for signal '${awaits.signal}'`, suspicion, ...parts, ...marks]
+  const wait = waitNote(waits, Date.now())
+  return [awaits && `for signal '${awaits.signal}'`, suspicion, wait, ...parts, ...marks]
     .filter((part) => part !== undefined)
     .map(printable)
     .join(' · ')

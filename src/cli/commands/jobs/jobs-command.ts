@@ -102,6 +102,7 @@ function addShow(jobs: Command): void {
     .addHelpText(
       'after',
       `
+  waits because: why it has not begun, the most decisive reason first.
   The last 64 KiB of a log are kept, over all attempts. With --follow it exits with 0 if the job completed, and with 3 if it
   died or was cancelled.
 
@@ -112,7 +113,7 @@ Examples:
     )
   withJson(
     show,
-    'print the job record; with --follow one line at every change, with only the new part of its log',
+    'print the job record, and in "waits" why it has not begun; with --follow one line at every change, with only the new part of its log',
   ).action((words: [string, ...string[]], flags: ShowFlags) => {
     const print = async (mill: Mill, terminal: Terminal) => {
       const { queue, id } = await oneJobNamed(mill, 'jobs', words)
@@ -124,7 +125,10 @@ Examples:
         )
       // Listening starts before anything is printed: a reader of the first lines may end this process at once.
       const over = flags.follow ? toldToEnd() : undefined
-      terminal.print(job, () => recordLines(job, terminal, flags))
+      const waits = await mill.queue(queue).jobs.explain(id)
+      terminal.print({ ...job, ...(waits.length > 0 && { waits }) }, () =>
+        recordLines(job, terminal, { ...flags, waits }),
+      )
       if (over !== undefined) await follow(look, job, mill, terminal, over)
     }
     return withMill(flags, print, { isLong: flags.follow ?? false })

@@ -1,7 +1,13 @@
-/** Findings about queues, for `doctor`: their shards and their throttles, where they differ from the configuration. */
+/**
+ * Findings about queues, for `doctor`: their shards and their throttles, if they differ from the configuration, and the
+ * queues that stand still.
+ */
 
+import { explainedQueue } from '../../../client/jobs/wait-facts.js'
+import type { WaitReason } from '../../../core/job/wait-reason.js'
 import type { Queue } from '../../../core/queue/queue.js'
 import { sameRules, sameThrottle, type Throttle, throttleText } from '../../../core/queue/throttle.js'
+import { formatDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'
 import type { StoredQueue } from '../../../stores/contract/queue-settings.js'
 import type { FsckFinding } from '../../../stores/contract/store-health.js'
@@ -82,6 +88,33 @@ export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]
       : [warning(`the throttle of ${namesOf(state.queues)} is ${silenceText(state.quietForMs)}.`)],
   )
 }
+
+/** Within this time every worker notices a ready job, whatever it missed. */
+const stillAfterMs = 5_000
+
+/** The queues whose ready jobs nobody begins, and why: until somebody acts, or because a limit stops all of them. */
+export async function standstills(mill: Mill, stored: readonly StoredQueue[]): Promise<FsckFinding[]> {
+  const store = await mill.adminParts.look()
+  if (store.records === undefined || stored.length === 0) return []
+  const { now, depths } = await store.depth(stored.map(({ name }) => name))
+  const found = await Promise.all(
+    depths
+      .filter(({ ready, lagMs }) => ready > 0 && lagMs >= stillAfterMs)
+      .map(async ({ queue, ready, running, lagMs }): Promise<FsckFinding[]> => {
+        const reasons = await explainedQueue(store, queue, now)
+        const reason = reasons.find((one) => one.standing && one.why !== 'draining')
+        const text = (why: string) =>
+          `${ready === 1 ? '1 job waits' : `${ready} jobs wait`} in queue '${queue}', the first for ${formatDuration(lagMs)}: ${why}.`
+        if (reason !== undefined) return [{ level: 'warning', what: 'queue', text: text(reason.text) }]
+        const limit = running === 0 ? reasons.find(({ why }) => limits.includes(why)) : undefined
+        return limit === undefined ? [] : [{ level: 'ok', what: 'queue', text: text(limit.text) }]
+      }),
+  )
+  return found.flat()
+}
+
+/** Reasons that end by themselves. */
+const limits: readonly WaitReason['why'][] = ['held', 'throttled', 'suspect']
 
 interface Conflict {
   readonly queues: readonly string[]

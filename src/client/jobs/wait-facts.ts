@@ -1,0 +1,145 @@
+/** The facts by which `explain` decides, read from the store: a bounded number of calls, however long the queue is. */
+
+import type { JobRecord } from '../../core/job/job.js'
+import type { WaitReason } from '../../core/job/wait-reason.js'
+import { groupRules } from '../../core/queue/throttle.js'
+import { defined } from '../../core/values/defined.js'
+import { attendanceOf } from '../../runtime/process/process-peers.js'
+import type { Records, StoredJob } from '../../stores/contract/job-records.js'
+import type { StoredQueue } from '../../stores/contract/queue-settings.js'
+import type { Store } from '../../stores/contract/store.js'
+import type { ThrottleState, Throttles } from '../../stores/contract/throttles.js'
+import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
+import { noCounts } from '../../stores/rules/queue-counts.js'
+import { recordsOf } from '../store-facets.js'
+import { type ExplainedJob, explain, reason, type WaitFacts } from './explain.js'
+
+/** Jobs of one page, and pages of running jobs that are read at most. */
+const pageSize = 200
+const mostPages = 5
+/** The throttle is asked for so many groups of a list at most. */
+const mostGroups = 20
+/** The minutes whose ends give the pace. */
+const paceMinutes = 5
+
+const mayWait: readonly JobRecord['state'][] = ['ready', 'scheduled', 'waiting', 'running']
+
+/**
+ * Why each of these jobs of a queue has not begun, as `explain` says; an empty list for one that has. In a list of jobs
+ * their places in the queue are not looked up, and the throttle is asked for the first 20 groups.
+ */
+export async function explained(
+  store: Store,
+  queue: string,
+  jobs: readonly ExplainedJob[],
+  now: number,
+): Promise<WaitReason[][]> {
+  const asked = jobs.filter(({ state, startedAt }) => mayWait.includes(state) && !(state === 'running' && startedAt))
+  if (asked.length === 0) return jobs.map(() => [])
+  const facts = await factsOf(store, queue, asked, now)
+  return jobs.map((job) => explain(job, facts))
+}
+
+/** Why one job has not begun, with its place in the queue if nothing else keeps it. */
+export async function explainedJob(store: Store, job: ExplainedJob, now: number): Promise<WaitReason[]> {
+  if (!mayWait.includes(job.state)) return []
+  const facts = await factsOf(store, job.queue, [job], now)
+  const reasons = explain(job, facts)
+  if (job.state !== 'ready' || reasons.some(({ why }) => why !== 'slots-full')) return reasons
+  const place = await placeIn(store, job.queue, now)
+  return explain(job, { ...facts, ...place })
+}
+
+/** Why the first of the queue's ready jobs has not begun; a drain too, if there is one. */
+export async function explainedQueue(store: Store, queue: string, now: number): Promise<WaitReason[]> {
+  const records = recordsOf(store)
+  const stored = (await records.queues()).find(({ name }) => name === queue)
+  if (stored === undefined) return []
+  const draining = stored.draining
+    ? [reason('draining', `it refuses new jobs; \`millrace queues resume ${queue}\` lets it take them`)]
+    : []
+  const [first] = (await records.list(queue, { state: 'ready', by: 'time', limit: 1 })).jobs
+  if (first !== undefined) return [...draining, ...(await explainedJob(store, waitingJob(first), now))]
+  const paused = stored.paused
+    ? [reason('paused', `it is paused; \`millrace queues resume ${queue}\` lets it go on`)]
+    : []
+  return [...draining, ...paused]
+}
+
+function waitingJob({ id, queue, task, state, attempt, runAt, group, suspect }: StoredJob): ExplainedJob {
+  return { ...{ id, queue, task, state, attempt, runAt: new Date(runAt) }, ...defined({ group, suspect }) }
+}
+
+async function factsOf(store: Store, name: string, jobs: readonly ExplainedJob[], now: number): Promise<WaitFacts> {
+  const records = recordsOf(store)
+  const groups = [...new Set(jobs.flatMap(({ group }) => group ?? []))]
+  const queue = (await records.queues()).find((stored) => stored.name === name)
+  if (queue === undefined) {
+    const depth = { ...noCounts, paused: false, draining: false }
+    return { queue, depth, workers: await workersOf(store, name), holds: [], throttles: new Map(), running: [], now }
+  }
+  const [{ depths }, workers, holds, throttles, running] = await Promise.all([
+    store.depth([name]),
+    workersOf(store, name),
+    store.throttles?.holds(name, { groups, limit: 1 + 2 * groups.length }),
+    throttleStates(store.throttles, queue, jobs),
+    runningIn(records, queue),
+  ])
+  return { queue, depth: depths[0]!, workers, holds: holds?.holds ?? [], throttles, running, now }
+}
+
+async function workersOf(store: Store, queue: string): Promise<WaitFacts['workers']> {
+  const workers = await store.workers?.list()
+  return workers && attendanceOf(workers.filter(({ queues }) => queues.includes(queue)))
+}
+
+/** By group, if the throttle counts by group; otherwise the same for all. */
+async function throttleStates(
+  throttles: Throttles | undefined,
+  { name, throttle }: StoredQueue,
+  jobs: readonly ExplainedJob[],
+): Promise<ReadonlyMap<string, ThrottleState>> {
+  const ready = [...new Set(jobs.filter(({ state }) => state === 'ready').map(({ group = '' }) => group))]
+  if (throttles === undefined || throttle === undefined || ready.length === 0) return new Map()
+  if (groupRules(throttle) === undefined) {
+    const state = await throttles.state(name)
+    return new Map(state === undefined ? [] : ready.map((group) => [group, state]))
+  }
+  const asked = ready.slice(0, mostGroups)
+  const states = await Promise.all(asked.map((group) => throttles.state(name, group)))
+  return new Map(states.flatMap((state, i) => (state === undefined ? [] : [[asked[i]!, state] as const])))
+}
+
+/** The running jobs, if a limit counts them. */
+async function runningIn(records: Records, queue: StoredQueue): Promise<WaitFacts['running']> {
+  if (queue.maxRunning === undefined && queue.exclusive !== 'shard') return []
+  const found: WaitFacts['running'][number][] = []
+  for (let cursor: string | undefined, pages = 0; pages < mostPages; pages++) {
+    const page = await records.list(queue.name, {
+      state: 'running',
+      by: 'time',
+      limit: pageSize,
+      ...defined({ cursor }),
+    })
+    found.push(...page.jobs)
+    cursor = page.cursor
+    if (cursor === undefined) break
+  }
+  return found
+}
+
+/** The jobs at the head of the queue, and how many end in a minute. */
+async function placeIn(store: Store, queue: string, now: number): Promise<Pick<WaitFacts, 'line' | 'endsPerMinute'>> {
+  const toAt = slotAt('minute', now)
+  const span = { step: 'minute', fromAt: toAt - paceMinutes * stepMs.minute, toAt } as const
+  const [{ jobs }, histories] = await Promise.all([
+    recordsOf(store).list(queue, { state: 'ready', by: 'time', limit: pageSize }),
+    store.history?.read([queue], span),
+  ])
+  const ends = (histories?.[0] ?? []).reduce(
+    (sum, { completed, dead, cancelled }) => sum + completed + dead + cancelled,
+    0,
+  )
+  const line = jobs.map(({ id }) => id)
+  return { line, ...(ends > 0 && { endsPerMinute: ends / paceMinutes }) }
+}
