@@ -162,9 +162,9 @@ function throttled({ group, queue }: ExplainedJob, { throttles, holds, now }: Wa
   )
   const isOfGroup = byQueue === undefined && ofGroup !== undefined
   const used = byQueue ?? ofGroup
-  const whose = isOfGroup ? ` of ${group === undefined ? 'jobs without a group' : `group '${group}'`}` : ''
+  const whose = isOfGroup ? ` by ${group === undefined ? 'jobs without a group' : `group '${group}'`}` : ''
   const others = state.queues.filter((name) => name !== queue)
-  const shared = others.length > 0 ? `, shared with ${others.join(', ')}` : ''
+  const shared = others.length > 0 ? ` with queue ${others.join(', ')}` : ''
   const why = used === undefined ? '' : `: ${used}${whose}${shared}`
   return reason('throttled', `${next}${why}`, { until, ...(isOfGroup && { group: group ?? '' }) })
 }
@@ -195,10 +195,14 @@ function full({ group = '', id, queue: name }: ExplainedJob, { queue, running }:
         ? [Math.ceil(total / shards), inShard, shards === 1 ? '' : ' of its shard']
         : []
   if (bound === undefined) return undefined
-  return reason('max-running', `${jobs!.length} of at most ${bound} jobs${whose} run in queue '${name}'`, {
-    ...(jobs === ofGroup && perGroup !== undefined && { group }),
-    jobs: named(jobs!),
-  })
+  return reason(
+    'max-running',
+    `${jobs!.length} of at most ${bound} ${bound === 1 ? 'job' : 'jobs'}${whose} run in queue '${name}'`,
+    {
+      ...(jobs === ofGroup && perGroup !== undefined && { group }),
+      jobs: named(jobs!),
+    },
+  )
 }
 
 /** Another job of its shard, if its queue runs one of each at a time. */

@@ -136,7 +136,7 @@ const standstills: Readonly<Record<string, Standstill>> = {
       return scene.send('a', { group: 'acme' })
     },
     why: 'throttled',
-    text: /: 1 of 1 starts in 1h are used of group 'acme'$/,
+    text: /: 1 of 1 starts in 1h are used by group 'acme'$/,
   },
   'a throttle that another queue has used up': {
     queues: {
@@ -149,7 +149,7 @@ const standstills: Readonly<Record<string, Standstill>> = {
       return scene.send('a')
     },
     why: 'throttled',
-    text: /: 1 of 1 starts in 1h are used, shared with orders$/,
+    text: /: 1 of 1 starts in 1h are used with queue orders$/,
   },
   'a full queue': {
     queues: { mail: { maxRunning: 1 } },
@@ -159,7 +159,7 @@ const standstills: Readonly<Record<string, Standstill>> = {
       return scene.send('a')
     },
     why: 'max-running',
-    text: /^1 of at most 1 jobs run in queue 'mail'$/,
+    text: /^1 of at most 1 job run in queue 'mail'$/,
   },
   'a full group': {
     queues: { mail: { maxRunning: { perGroup: 1 } } },
@@ -169,7 +169,7 @@ const standstills: Readonly<Record<string, Standstill>> = {
       return scene.send('a', { group: 'acme' })
     },
     why: 'max-running',
-    text: /^1 of at most 1 jobs of group 'acme' run in queue 'mail'$/,
+    text: /^1 of at most 1 job of group 'acme' run in queue 'mail'$/,
   },
   'a shard in use': {
     queues: { orders: { ordered: true, exclusive: 'shard', shards: 1 } },

@@ -19,6 +19,8 @@ interface LiveJob {
   readonly endedHere: ReadonlySignal<boolean>
 }
 
+const waitsEveryMs = 3_000
+
 /** For another name, use another component: this one does not follow a change. */
 export function useLiveJob(name: JobName): LiveJob {
   const detail = useResource<JobDetail>((signal) => get(jobAddress(name), { signal }), [])
@@ -51,6 +53,13 @@ export function useLiveJob(name: JobName): LiveJob {
       },
     })
   }, [isLive])
+  const mayWait = isLive && state !== 'running'
+  // Why it waits changes with what is around it, of which the stream knows nothing.
+  useEffect(() => {
+    if (!mayWait) return
+    const timer = setInterval(() => void detail.refresh(), waitsEveryMs)
+    return () => clearInterval(timer)
+  }, [mayWait])
   return {
     detail,
     log: useComputed(() => (seen.value.text === '' ? (detail.data.value?.log ?? '') : seen.value.text)),
@@ -63,5 +72,6 @@ export function useLiveJob(name: JobName): LiveJob {
 function withExtras(job: JobDetail, known: JobDetail | undefined): JobDetail {
   if (known === undefined) return job
   const { parent, childCalls, children, retry, leaseMs, signals } = known
-  return Object.assign({}, job, { parent, childCalls, children, retry, leaseMs, signals })
+  const waits = job.state === known.state ? known.waits : undefined
+  return Object.assign({}, job, { parent, childCalls, children, retry, leaseMs, signals, waits })
 }

@@ -130,10 +130,16 @@ const created = moment('createdAt', 'Enqueued', 3)
 const waits: JobColumn = {
   key: 'waits',
   title: 'Waits because',
-  width: 'minmax(10rem, 2fr)',
+  width: 'minmax(12rem, 3fr)',
   priority: 2,
   show: ({ waits: [first] = [] }) =>
-    first === undefined ? '–' : <span class="line-clamp-1 text-muted">{shortText(safeText(first.text), 160)}</span>,
+    first === undefined ? (
+      '–'
+    ) : (
+      <span class="line-clamp-2 text-muted" title={safeText(first.text)}>
+        {shortText(safeText(first.text), 160)}
+      </span>
+    ),
 }
 
 const orderedColumns: Readonly<Record<JobState | 'all', readonly JobColumn[]>> = {
