@@ -64,9 +64,16 @@ export const sidebar: SidebarEntry[] = [
       { text: 'An order that waits for a person', link: '/guides/order-approval' },
       { text: 'Webhooks', link: '/guides/webhooks' },
       { text: 'Fairness between tenants', link: '/guides/fair-tenants' },
+      { text: 'Tenants: list, stop, delete', link: '/guides/tenants' },
       { text: 'A nightly report', link: '/guides/nightly-report' },
       { text: 'Encode video', link: '/guides/encode-video' },
       { text: 'Sync entities', link: '/guides/sync-entities' },
+    ],
+  },
+  {
+    text: 'In your application',
+    collapsed: false,
+    items: [
       { text: 'Drizzle', link: '/guides/drizzle' },
       { text: 'Prisma', link: '/guides/prisma' },
       { text: 'An outbox', link: '/guides/outbox' },

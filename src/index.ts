@@ -2,6 +2,7 @@
 
 import './core/platform/node-version.js'
 
+export type { JobFilter } from './client/admin/job-filter.js'
 export type { LimitsAdmin } from './client/admin/limits-admin.js'
 export type { LiveFeed, LiveOptions } from './client/admin/live-feed.js'
 export type { QueueAdmin } from './client/admin/queue-admin.js'

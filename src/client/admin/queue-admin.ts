@@ -8,7 +8,7 @@ import {
   JobRunningError,
   UnknownQueueError,
 } from '../../core/errors.js'
-import { type JobRecord, jobStates, stateHint } from '../../core/job/job.js'
+import { type JobRecord, type JobState, jobStates, stateHint } from '../../core/job/job.js'
 import { storedError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job/job-fields.js'
 import type { WaitReason } from '../../core/job/wait-reason.js'
@@ -29,10 +29,11 @@ import { waitingIn } from '../../stores/rules/queue-counts.js'
 import { holdsOn, recordOf, wholeRecord } from '../jobs/job-record.js'
 import { explainedJob, explainedQueue } from '../jobs/wait-facts.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
-
+import { filteredSteps, filterForms, filterOf, type JobFilter, type ListFilter, listFilterOf } from './job-filter.js'
 import { revivedMembers } from './join-revive.js'
 import { LimitsAdmin } from './limits-admin.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from './live-feed.js'
+import { type JobVerb, jobVerbs } from './operator-verbs.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
 import {
   depthsIn,
@@ -47,8 +48,11 @@ import {
 import { type DrainOptions, type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 
-/** The chosen jobs: these ids (a number is the id of an ordered job), all jobs, or those that have failed before. */
-type JobChoice = readonly (string | number)[] | 'all' | 'failed'
+/**
+ * The chosen jobs: these ids (a number is the id of an ordered job), all jobs, those that have failed before, or those
+ * that a filter chooses, page by page.
+ */
+type JobChoice = readonly (string | number)[] | 'all' | 'failed' | JobFilter
 
 /** @internal */
 export interface AdminParts {
@@ -71,8 +75,8 @@ const progressForms = { signal: signalForm, onProgress: hook }
 const checkDrain = callOptions('drain', progressForms)
 const checkReshard = callOptions('reshard', progressForms)
 const checkMove = callOptions('move', progressForms)
-const checkList = callOptions('jobs.list', { task: own, state: own, by: own, cursor: text, limit: own })
-const checkDeadList = callOptions('morgue.list', { task: own, by: own, cursor: text, limit: own })
+const checkList = callOptions('jobs.list', { task: own, state: own, by: own, cursor: text, limit: own, ...filterForms })
+const checkDeadList = callOptions('morgue.list', { task: own, by: own, cursor: text, limit: own, ...filterForms })
 const checkRevive = callOptions('morgue.revive', { members: flag })
 const checkFail = callOptions('jobs.fail', { delay: own, last: flag })
 
@@ -118,6 +122,7 @@ export class QueueAdmin {
       promised: {
         list: 1,
         get: 1,
+        count: 1,
         explain: 1,
         cancel: 2,
         delete: 1,
@@ -264,7 +269,7 @@ export class QueueAdmin {
       options: ListOptions<Input, Result> = {},
     ): Promise<JobPage<Input, Result>> => {
       checkList(options)
-      const { task, state, by = 'time', cursor, limit = 50 } = options
+      const { task, state, by = 'time', cursor, limit = 50, ...filter } = options
       if (task !== undefined) refuseNoTask(task, 'list({ task })')
       if (state !== undefined && !jobStates.includes(state)) {
         throw new InvalidArgumentError(
@@ -277,7 +282,7 @@ export class QueueAdmin {
         ...defined({ state }),
         ...(cursor && { cursor }),
       }
-      return this.#page(await this.#read((store) => recordsOf(store).list(this.name, query), noJobs), task)
+      return this.#page(await this.#read((store) => recordsOf(store).list(this.name, query), noJobs), task, filter)
     },
     /**
      * The job, or undefined if nothing is kept of it. In an ordered queue the live one; if there is none, its entry in
@@ -287,6 +292,17 @@ export class QueueAdmin {
     get: async (id: string | number): Promise<JobRecord | undefined> => {
       const asked = await this.#idOf(id)
       return this.#record(await this.#read((store) => recordsOf(store).get(this.name, asked), undefined))
+    },
+    /**
+     * How many jobs of the queue a filter chooses, in all states or in its `state`; page by page, so it takes time in a
+     * queue of millions. Throws `InvalidArgumentError`, `UnknownQueueError`.
+     */
+    count: async (where: JobFilter): Promise<number> => {
+      const { state, matches } = filterOf(where)
+      const records = await this.#records()
+      const act = async (ids: readonly string[]) => ({ changed: ids.length, more: false })
+      const states = state === undefined ? jobStates : [state]
+      return this.#total(filteredSteps({ states, matches, list: (query) => records.list(this.name, query), act }))
     },
     /** As `explain()` of a handle to the job. An empty list also if nothing is kept of it. */
     explain: async (id: string | number): Promise<WaitReason[]> => {
@@ -300,7 +316,7 @@ export class QueueAdmin {
      */
     cancel: async (where: JobChoice, reason?: string) => {
       const why = checkedReason('jobs.cancel', reason)
-      return this.#change(where, (records, which) => records.cancel(this.name, which, why))
+      return this.#change('cancel', where, (records, which) => records.cancel(this.name, which, why))
     },
     /**
      * Removes waiting jobs, in an ordered queue with all their payloads, and kept results. Running and dead jobs stay,
@@ -309,6 +325,7 @@ export class QueueAdmin {
      * the ids.
      */
     delete: async (where: JobChoice) => {
+      if (isFilter(where)) return this.#change('delete', where, (records, some) => records.delete(this.name, some))
       const which = await this.#whereOf(where)
       const records = await this.#records()
       const deleted = await this.#total(() => records.delete(this.name, which))
@@ -317,9 +334,9 @@ export class QueueAdmin {
       return deleted
     },
     /** Makes scheduled jobs due now; their attempts stay. Resolves with the number. */
-    runNow: (where: JobChoice) => this.#change(where, (records, which) => records.runNow(this.name, which)),
+    runNow: (where: JobChoice) => this.#change('run-now', where, (records, which) => records.runNow(this.name, which)),
     /** Buries waiting jobs, in an ordered queue with all their payloads. Resolves with the number. */
-    bury: (where: JobChoice) => this.#change(where, (records, which) => records.bury(this.name, which)),
+    bury: (where: JobChoice) => this.#change('bury', where, (records, which) => records.bury(this.name, which)),
     /**
      * Ends the current claim of a running job as a failure, due again after `delay` (default: at once); later reports
      * of its worker are refused. `last` buries it, in an ordered queue only its oldest payload. Default of `last`: true
@@ -369,10 +386,10 @@ export class QueueAdmin {
       options: Omit<ListOptions<Input, Result>, 'state' | 'by'> & { readonly by?: 'id' | 'time' } = {},
     ): Promise<JobPage<Input, Result>> => {
       checkDeadList(options)
-      const { task, by = 'time', cursor, limit = 50 } = options
+      const { task, by = 'time', cursor, limit = 50, ...filter } = options
       if (task !== undefined) refuseNoTask(task, 'list({ task })')
       const query = { by: orderOf(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
-      return this.#page(await this.#read((store) => morgueOf(store).list(this.name, query), noJobs), task)
+      return this.#page(await this.#read((store) => morgueOf(store).list(this.name, query), noJobs), task, filter)
     },
     /**
      * Puts dead jobs back, ready now, with all attempts. In an ordered queue the payloads join those of their id, even
@@ -382,7 +399,10 @@ export class QueueAdmin {
      */
     revive: async (where: JobChoice, options: { readonly members?: boolean | undefined } = {}): Promise<number> => {
       checkRevive(options)
-      const members = options.members === true ? await this.#reviveMembers(await this.#whereOf(where)) : 0
+      if (isFilter(where) && options.members)
+        throw new InvalidArgumentError("revive({ members }) takes ids or 'all', and no filter. Nothing was changed.")
+      const members =
+        options.members === true && !isFilter(where) ? await this.#reviveMembers(await this.#whereOf(where)) : 0
       return members + (await this.#changeDead(where, (morgue, which) => morgue.revive(this.name, which)))
     },
     /** Removes dead jobs for good. Resolves with the number. */
@@ -448,28 +468,53 @@ export class QueueAdmin {
   async #page<Input, Result>(
     { jobs, cursor }: Page,
     task: TaskOf<Input, Result> | undefined,
+    filter: ListFilter,
   ): Promise<JobPage<Input, Result>> {
-    const listed = task === undefined ? jobs : jobs.filter((job) => isNameOf(task, job.task))
+    const matches = listFilterOf(filter)
+    const listed = jobs.filter((job) => (task === undefined || isNameOf(task, job.task)) && matches(job))
     const records = (await this.#recordsOf(listed)) as JobRecord<Input, Result>[]
     return { jobs: records, ...(cursor && { cursor }) }
   }
 
-  async #change(where: JobChoice, step: (records: Records, where: JobSelection) => Promise<Step>): Promise<number> {
-    const which = await this.#whereOf(where)
+  async #change(
+    verb: JobVerb,
+    where: JobChoice,
+    step: (records: Records, where: JobSelection) => Promise<Step>,
+  ): Promise<number> {
+    const filter = isFilter(where) ? filterOf(where) : undefined
     const records = await this.#records()
+    if (filter !== undefined) {
+      const takes: readonly JobState[] = jobVerbs[verb].takes
+      const steps = filteredSteps({
+        states: takes.filter((state) => filter.state === undefined || state === filter.state),
+        matches: filter.matches,
+        list: (query) => records.list(this.name, query),
+        act: (ids) => step(records, { ids }),
+      })
+      return this.#total(steps)
+    }
+    const which = await this.#whereOf(where)
     return this.#total(() => step(records, which))
   }
 
   async #changeDead(where: JobChoice, step: (morgue: Morgue, where: JobSelection) => Promise<Step>): Promise<number> {
-    const which = await this.#whereOf(where)
     const morgue = await this.#morgue()
+    if (isFilter(where)) {
+      const { matches } = filterOf(where)
+      const list = ({ state: _, ...query }: { state: JobState; by: 'id'; limit: number; cursor?: string }) =>
+        morgue.list(this.name, query)
+      return this.#total(filteredSteps({ states: ['dead'], matches, list, act: (ids) => step(morgue, { ids }) }))
+    }
+    const which = await this.#whereOf(where)
     return this.#total(() => step(morgue, which))
   }
 
   async #whereOf(where: JobChoice): Promise<JobSelection> {
     if (where === 'all' || where === 'failed') return where
     if (!Array.isArray(where))
-      throw new InvalidArgumentError(`which jobs must be a list of ids, 'all' or 'failed'; got ${describe(where)}.`)
+      throw new InvalidArgumentError(
+        `which jobs must be a list of ids, 'all', 'failed' or a filter such as { group: 'acme' }; got ${describe(where)}.`,
+      )
     const isOrdered = where.some(Number.isFinite) && (await this.#isOrdered())
     return { ids: where.map((id) => checkedId(id, isOrdered)) }
   }
@@ -490,6 +535,10 @@ refuseMore('', QueueAdmin.prototype, {
   promised: { history: 1, look: 0, depth: 0, explain: 0, pause: 1, resume: 1, drain: 1, clear: 0, reshard: 2, move: 2 },
   direct: { events: 1 },
 })
+
+function isFilter(where: JobChoice): where is JobFilter {
+  return typeof where === 'object' && where !== null && !Array.isArray(where)
+}
 
 /** The id in its stored form. Only ordered jobs may have a number. Throws `InvalidArgumentError`. */
 function checkedId(given: unknown, isOrdered: boolean): string {

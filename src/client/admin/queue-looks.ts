@@ -12,6 +12,7 @@ import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { SeenWorker } from '../../stores/contract/worker-registry.js'
 import { noCounts } from '../../stores/rules/queue-counts.js'
+import type { ListFilter } from './job-filter.js'
 
 /** The current state of a queue. */
 export interface QueueLook {
@@ -69,10 +70,10 @@ export interface JobPage<Input = unknown, Result = unknown> {
   readonly cursor?: string
 }
 
-export interface ListOptions<Input = unknown, Result = unknown> {
+export interface ListOptions<Input = unknown, Result = unknown> extends ListFilter {
   /**
-   * Lists only jobs of this task, and types them. A page examines `limit` jobs, so it may hold fewer or none and still
-   * have a `cursor`. Default: all tasks.
+   * Lists only jobs of this task, and types them. A page examines `limit` jobs, so with this or another filter it may hold
+   * fewer or none and still have a `cursor`. Default: all tasks.
    */
   readonly task?: TaskOf<Input, Result> | undefined
   /** Only jobs in this state. Default: all. */

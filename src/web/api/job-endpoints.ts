@@ -38,6 +38,7 @@ import {
   cursor,
   duration,
   limit,
+  listFilter,
   type NewJobBody,
   newJobs,
   nothing,
@@ -154,11 +155,12 @@ export const jobEndpoints = [
     method: 'GET',
     path: '/queues/:queue/jobs',
     summary:
-      'Its jobs, page by page, in `waits` why each has not begun; with `task`, only jobs of that task on the page',
+      'Its jobs, page by page, in `waits` why each has not begun; with `task`, `group`, `error`, `from` and `to` only those of each page',
     query: {
       state,
       by: v.exactOptional(v.picklist(['id', 'time', 'retry'])),
       task: v.exactOptional(taskName),
+      ...listFilter,
       cursor,
       limit,
     },

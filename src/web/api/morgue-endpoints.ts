@@ -3,18 +3,25 @@
 import * as v from 'valibot'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import type { JobRecord } from '../../core/job/job.js'
+import { errorKind } from '../../core/messages/error-kind.js'
 import { defined } from '../../core/values/defined.js'
 import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
-import { changed, cursor, deadChoice, limit, page, reviveChoice, taskName } from './shapes.js'
+import { changed, cursor, deadChoice, limit, listFilter, page, reviveChoice, taskName } from './shapes.js'
 
 export const morgueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/morgue',
-    summary: 'Its dead jobs, page by page; with `task`, only jobs of that task on the page',
-    query: { by: v.exactOptional(v.picklist(['id', 'time'])), task: v.exactOptional(taskName), cursor, limit },
+    summary: 'Its dead jobs, page by page; with `task`, `group`, `error`, `from` and `to` only those of each page',
+    query: {
+      by: v.exactOptional(v.picklist(['id', 'time'])),
+      task: v.exactOptional(taskName),
+      ...listFilter,
+      cursor,
+      limit,
+    },
     answer: page,
     run: async ({ window, params: { queue = '' }, query: { task, ...query } }) => {
       const { jobs, cursor: next } = await (await window.known(queue)).morgue.list(query)
@@ -25,7 +32,7 @@ export const morgueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/morgue/errors',
-    summary: 'Its latest dead jobs by task and error',
+    summary: 'Its latest dead jobs by task and kind of error: ids and numbers in it may differ',
     run: async ({ window, params: { queue = '' } }) => errorGroups(await window.known(queue)),
   }),
   endpoint({
@@ -67,12 +74,14 @@ export const morgueEndpoints = [
 ]
 
 interface ErrorGroup {
+  /** The first line of the latest one. */
   readonly error: string
   readonly task: string
   count: number
   /** The first 1,000 of them. */
   readonly ids: string[]
-  /** When the last of them died. */
+  /** When the first and the last of them died. */
+  firstAt: Date | undefined
   lastAt: Date | undefined
 }
 
@@ -98,13 +107,15 @@ async function errorGroups({ morgue }: QueueAdmin): Promise<{ scanned: number; m
 
 function add(groups: Map<string, ErrorGroup>, job: JobRecord): void {
   const error = firstLine(job)
-  const key = JSON.stringify([job.task, error])
-  const group = groups.get(key) ?? { error, task: job.task, count: 0, ids: [], lastAt: job.finishedAt }
+  const key = JSON.stringify([job.task, errorKind(error)])
+  const { task, finishedAt } = job
+  const group = groups.get(key) ?? { error, task, count: 0, ids: [], firstAt: finishedAt, lastAt: finishedAt }
   groups.set(key, group)
   group.count += 1
   if (group.ids.length < mostIds) group.ids.push(job.id)
-  if (job.finishedAt !== undefined && (group.lastAt === undefined || job.finishedAt > group.lastAt))
-    group.lastAt = job.finishedAt
+  if (finishedAt === undefined) return
+  if (group.lastAt === undefined || finishedAt > group.lastAt) group.lastAt = finishedAt
+  if (group.firstAt === undefined || finishedAt < group.firstAt) group.firstAt = finishedAt
 }
 
 function firstLine({ error, reason }: JobRecord): string {

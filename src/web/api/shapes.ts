@@ -92,6 +92,14 @@ export const limit = v.exactOptional(wholeText(1, 200))
 export const cursor = v.exactOptional(v.pipe(v.string(), v.maxLength(2_000, 'must be what a page before gave')))
 export const state = v.exactOptional(v.picklist(jobStates))
 
+/** The parts of a filter in the query of a list. */
+export const listFilter = {
+  group: v.exactOptional(v.pipe(v.string(), v.maxLength(256))),
+  error: v.exactOptional(v.pipe(v.string(), v.maxLength(2_000))),
+  from: v.exactOptional(instant),
+  to: v.exactOptional(instant),
+}
+
 /** The most jobs that one request may name or enqueue. */
 export const mostJobs = 1_000
 

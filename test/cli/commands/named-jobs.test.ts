@@ -165,4 +165,20 @@ describe('the table of jobs', () => {
     expect(shown({ ...dead, error })).toContain('max-retries · no such file (the command exited with code 3)')
     expect(shown({ ...dead, error: 'Error: first\n    at x' })).toContain('max-retries · Error: first')
   })
+
+  it('jobs are listed, and cancelled, by group, task and field', async () => {
+    const { cwd } = await waiting('default/a', 'default/b')
+    await runJson('jobs fields default a node=eu-3', { cwd })
+    const listed = await runJson<{ queues: { jobs: { id: string }[] }[] }>(
+      'jobs list default --field node=eu-3 --task echo --from 2020-01-01T00:00:00Z',
+      { cwd },
+    )
+    expect(listed.queues[0]!.jobs.map(({ id }) => id)).toEqual(['a'])
+    expect(await runJson('jobs cancel default --group nobody', { cwd })).toEqual({ queue: 'default', cancelled: 0 })
+    expect(await runJson('jobs cancel default --field node=eu-3', { cwd })).toEqual({ queue: 'default', cancelled: 1 })
+    expect(await run('jobs cancel default --from yesterday', { cwd })).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/from must be a valid Date or ISO-8601 text/),
+    })
+  })
 })

@@ -1,6 +1,7 @@
 /** A job action: a command that changes jobs of a queue: the named ones, all, or all that failed. */
 
 import type { Command } from 'commander'
+import type { JobFilter } from '../../../client/admin/job-filter.js'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import type { JobRecord, JobState } from '../../../core/job/job.js'
 import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
@@ -8,9 +9,11 @@ import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../process/exit-code.js'
 import { confirm } from '../../terminal/confirmation.js'
 import { count, counted } from '../../terminal/figures.js'
+import { type FilterFlags, filterIn, withFilter } from './filter-flags.js'
 import { type JobFacet, jobCommand, jobsNamed } from './job-named.js'
 
-interface ActionFlags extends MillFlags {
+interface ActionFlags extends MillFlags, FilterFlags {
+  readonly task?: string
   readonly all?: boolean
   readonly failed?: boolean
   readonly yes?: boolean
@@ -18,7 +21,7 @@ interface ActionFlags extends MillFlags {
   readonly members?: boolean
 }
 
-export type Which = string[] | 'all' | 'failed'
+export type Which = string[] | 'all' | 'failed' | JobFilter
 
 export interface JobAction {
   readonly verb: string
@@ -53,21 +56,24 @@ export function addJobAction(noun: Command, action: JobAction): void {
   const path = `$ millrace ${noun.name()} ${verb} default`
   const command = jobCommand(noun, verb, '<id...>', action.summary).option('--all', action.all)
   if (action.failed !== undefined) command.option('--failed', action.failed)
+  withFilter(command.option('--task <task>', 'only jobs of this task, with --group and the like or alone'))
   if (victims !== undefined) command.option('--yes', 'do not ask first (only a person at a terminal is asked)')
   for (const [flags, description] of action.options ?? []) command.option(flags, description)
   command.addHelpText('after', `\nExamples:\n  ${path} welcome-42\n  ${path} --${action.failed ? 'failed' : 'all'}`)
   withJson(command, `print {"queue","${field}"}`).action((words: [string, ...string[]], flags: ActionFlags) =>
     withMill(flags, async (mill, terminal) => {
       const [first, ...rest] = words
-      const isWhole = flags.all || flags.failed
+      const filter = filterIn(flags)
+      const isWhole = flags.all || flags.failed || filter !== undefined
       const { queue: name, ids } = isWhole ? { queue: first, ids: rest } : await jobsNamed(mill, action.facet, words)
       const queue = mill.queue(name)
-      const which = whichOf(ids, flags, action.failed !== undefined)
-      if (victims !== undefined && typeof which === 'string')
-        await confirm(
-          async () => question(`${noun.name()} ${verb}`, done, name, which, victims(await queue.depth(), which)),
-          flags,
-        )
+      const which = whichOf(ids, flags, filter, action.failed !== undefined)
+      if (victims !== undefined && !Array.isArray(which))
+        await confirm(async () => {
+          const about =
+            typeof which === 'string' ? victims(await queue.depth(), which) : await chosen(queue, which, action)
+          return question(`${noun.name()} ${verb}`, done, name, which, about)
+        }, flags)
       const before = await recordsBefore(action, queue, which, flags)
       const changed = await action.act(queue, which, flags)
       const next = terminal.json || changed === 0 ? undefined : await action.next?.(queue, which)
@@ -75,7 +81,7 @@ export function addJobAction(noun: Command, action: JobAction): void {
         `${name}: ${counted(changed, 'job')} ${done}.`,
         ...(next === undefined ? [] : [`${name}: ${next}`]),
       ])
-      if (typeof which === 'string') return
+      if (!Array.isArray(which)) return
       const stay = await staying(action, queue, before)
       if (stay.length > 0)
         throw new OperationError(
@@ -88,15 +94,29 @@ export function addJobAction(noun: Command, action: JobAction): void {
   )
 }
 
-function question(command: string, done: string, queue: string, which: 'all' | 'failed', victims: number): string {
-  const kind = which === 'failed' ? 'failed job' : 'job'
-  return `${command} ${queue} --${which}: about ${counted(victims, kind)} would be ${done}. Go on?`
+/** How many jobs a filter chooses in the states that the action changes. */
+async function chosen(queue: QueueAdmin, filter: JobFilter, { takes }: JobAction): Promise<number> {
+  const counts = await Promise.all(takes.map((state) => queue.jobs.count({ ...filter, state })))
+  return counts.reduce((sum, one) => sum + one, 0)
 }
 
-function whichOf(ids: readonly string[], { all, failed }: ActionFlags, hasFailed: boolean): Which {
-  const said = [ids.length > 0, all, failed].filter(Boolean).length
+function question(command: string, done: string, queue: string, which: Which, victims: number): string {
+  const kind = which === 'failed' ? 'failed job' : 'job'
+  return `${command} ${queue}${typeof which === 'string' ? ` --${which}` : ''}: about ${counted(victims, kind)} would be ${done}. Go on?`
+}
+
+function whichOf(
+  ids: readonly string[],
+  { all, failed }: ActionFlags,
+  filter: JobFilter | undefined,
+  hasFailed: boolean,
+): Which {
+  const said = [ids.length > 0, all, failed, filter].filter(Boolean).length
   if (said !== 1)
-    throw new UsageError(`say which jobs: either their ids${hasFailed ? ', --all or --failed' : ' or --all'}.`)
+    throw new UsageError(
+      `say which jobs: either their ids, --all${hasFailed ? ', --failed' : ''}, or what they are: --group, --task, --field, --error, --from, --to.`,
+    )
+  if (filter !== undefined) return filter
   return all ? 'all' : failed ? 'failed' : [...new Set(ids)]
 }
 
@@ -113,7 +133,7 @@ async function recordsBefore(
   which: Which,
   { members }: ActionFlags,
 ): Promise<RecordsById> {
-  if (typeof which === 'string' || (which.length > mostLookedAt && !members)) return new Map()
+  if (!Array.isArray(which) || (which.length > mostLookedAt && !members)) return new Map()
   return recordsOf(queue[facet], which)
 }
 

@@ -1,6 +1,7 @@
 /** Job lists: their options, and the pages of job records that they print, for `jobs list` and `morgue list`. */
 
 import type { Command } from 'commander'
+import type { ListFilter } from '../../../client/admin/job-filter.js'
 import type { JobPage, ListOptions } from '../../../client/admin/queue-looks.js'
 import { explained } from '../../../client/jobs/wait-facts.js'
 import type { JobRecord, JobState } from '../../../core/job/job.js'
@@ -15,8 +16,9 @@ import { UsageError } from '../../process/exit-code.js'
 import { count, counted, fromNow } from '../../terminal/figures.js'
 import { type Column, table } from '../../terminal/table.js'
 import type { Terminal } from '../../terminal/terminal.js'
+import { type FilterFlags, listFilterIn, withFilter } from './filter-flags.js'
 
-export interface ListFlags extends MillFlags {
+export interface ListFlags extends MillFlags, FilterFlags {
   readonly task?: string
   readonly limit?: number
   readonly cursor?: string
@@ -35,8 +37,7 @@ const mostPerPage = 200
 /** The options of every listing. */
 export function withPaging(command: Command): Command {
   return withJson(
-    command
-      .option('--task <task>', 'only jobs of this task')
+    withFilter(command.option('--task <task>', 'only jobs of this task'))
       .option('--limit <n>', 'the most jobs of one queue', wholeFlag(1, mostPerPage), 50)
       .option('--cursor <cursor>', 'continue where a page ended; needs the queue'),
     'print {"queues":[{"queue","jobs","cursor"}]}',
@@ -44,24 +45,29 @@ export function withPaging(command: Command): Command {
 }
 
 /**
- * Lists one queue, or all declared ones. A page of the jobs of one task holds those among `--limit` jobs; pages without any
+ * Lists one queue, or all declared ones. A page of the jobs of one task, group or error holds those among `--limit` jobs; pages without any
  * are passed over.
  */
 export async function listPages(
   queue: string | undefined,
   flags: ListFlags,
-  list: (mill: Mill, queue: string, paging: Pick<ListOptions, 'task' | 'limit' | 'cursor'>) => Promise<JobPage>,
+  list: (
+    mill: Mill,
+    queue: string,
+    paging: Pick<ListOptions, 'task' | 'limit' | 'cursor'> & ListFilter,
+  ) => Promise<JobPage>,
 ): Promise<void> {
   const { limit, cursor, task: taskName } = flags
   if (cursor !== undefined && queue === undefined)
     throw new UsageError('--cursor goes on in one queue: name the queue that the page was of.')
   await withMill(flags, async (mill, terminal) => {
     const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
+    const filter = listFilterIn(flags)
     const firstPage = async (name: string): Promise<QueuePage> => {
       const task = taskName === undefined ? undefined : namedTask(mill, taskName, name)
-      let page = await list(mill, name, { task, limit, cursor })
+      let page = await list(mill, name, { task, limit, cursor, ...filter })
       while (page.jobs.length === 0 && page.cursor !== undefined)
-        page = await list(mill, name, { task, limit, cursor: page.cursor })
+        page = await list(mill, name, { task, limit, cursor: page.cursor, ...filter })
       const waits = await explained(await mill.adminParts.look(), name, page.jobs, Date.now())
       return {
         queue: name,

@@ -225,7 +225,7 @@ function actionOf(
 
 /** For plain jobs; a job of a batch runs to the end of the batch. */
 async function whatStillRuns(queue: QueueAdmin, which: Which): Promise<string | undefined> {
-  const running = typeof which === 'string' ? await runningIn(queue) : await runningOf(queue, which)
+  const running = Array.isArray(which) ? await runningOf(queue, which) : await runningIn(queue)
   if (running === 0) return undefined
   return `${counted(running, 'job')} still ${running === 1 ? 'runs' : 'run'}, and ${running === 1 ? 'learns' : 'learn'} of it at the next beat: the signal of a handler aborts; a process of its own gets SIGTERM, and is killed if it has not ended within 5s.`
 }

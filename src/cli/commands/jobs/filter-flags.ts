@@ -1,0 +1,56 @@
+/** Filter flags: the options by which a command takes only some jobs, and the filter that they mean. */
+
+import type { Command } from 'commander'
+import type { JobFilter, ListFilter } from '../../../client/admin/job-filter.js'
+import type { JobFields } from '../../../core/job/job-fields.js'
+import { defined } from '../../../core/values/defined.js'
+import { exactJson } from '../../../core/values/json.js'
+import { eachFlag } from '../../flags.js'
+import { UsageError } from '../../process/exit-code.js'
+
+export interface FilterFlags {
+  readonly group?: string
+  readonly field?: readonly string[]
+  readonly error?: string
+  readonly from?: string
+  readonly to?: string
+}
+
+export function withFilter(command: Command): Command {
+  return command
+    .option('--group <group>', "only jobs of this group; '' for those without one")
+    .option('--field <name=value>', 'only jobs with this value of a field; may be repeated', eachFlag)
+    .option('--error <text>', 'only jobs with an error of this kind: ids and numbers in it may differ')
+    .option('--from <time>', 'only jobs enqueued at this time or later, ISO-8601 with a zone')
+    .option('--to <time>', 'only jobs enqueued before this time')
+}
+
+export function listFilterIn({ group, field, error, from, to }: FilterFlags): ListFilter {
+  return defined({ group, error, from, to, fields: field && fieldsIn(field) })
+}
+
+/** The filter of an action, which may be of one task too; undefined if no flag says one. */
+export function filterIn(flags: FilterFlags & { readonly task?: string }): JobFilter | undefined {
+  const filter = defined({ ...listFilterIn(flags), task: flags.task })
+  return Object.keys(filter).length === 0 ? undefined : filter
+}
+
+function fieldsIn(given: readonly string[]): JobFields {
+  return Object.fromEntries(
+    given.map((field) => {
+      const end = field.indexOf('=')
+      if (end < 1) throw new UsageError(`--field takes name=value; got '${field}'.`)
+      return [field.slice(0, end), valueIn(field.slice(end + 1))]
+    }),
+  )
+}
+
+/** As `jobs fields` reads it: JSON of a string, a number or a boolean; any other text as it is. */
+function valueIn(text: string): JobFields[string] {
+  try {
+    const value = exactJson(text)
+    return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : text
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,129 @@
+/** A job filter: a choice of jobs by what they are; and the steps of an action on the jobs that it chooses. */
+
+import { InvalidArgumentError } from '../../core/errors.js'
+import { type JobState, jobStates, stateHint } from '../../core/job/job.js'
+import { ownError } from '../../core/job/job-failures.js'
+import type { JobFields } from '../../core/job/job-fields.js'
+import { describe } from '../../core/messages/describe.js'
+import { errorKind } from '../../core/messages/error-kind.js'
+import { type AnyTask, isNameOf, refuseNoTask } from '../../core/task/any-task.js'
+import { callForms, callOptions } from '../../core/values/call-check.js'
+import { defined } from '../../core/values/defined.js'
+import { groupMistake, groupNameOf } from '../../core/values/ids.js'
+import { instantMistake, parseInstant } from '../../core/values/instant.js'
+import type { Page, Step, StoredJob } from '../../stores/contract/job-records.js'
+
+/** What jobs must be to be chosen. All that is given must hold, and something must be given. */
+export interface JobFilter {
+  /** Only jobs of this group. `''`: those without one. */
+  readonly group?: string | number | undefined
+  /** Only jobs of this task: the task, or its name as it is stored. */
+  readonly task?: AnyTask | string | undefined
+  /** Only jobs that have these fields with these values. */
+  readonly fields?: JobFields | undefined
+  /**
+   * Only jobs whose last error is of the kind of this one: ids and numbers in its first line may differ. Dead jobs without
+   * an error: their reason.
+   */
+  readonly error?: string | undefined
+  /** Only jobs in this state. Default: every state that the call is about. */
+  readonly state?: JobState | undefined
+  /** Only jobs that were enqueued at this moment or later. */
+  readonly from?: Date | string | undefined
+  /** Only jobs that were enqueued before this moment. */
+  readonly to?: Date | string | undefined
+}
+
+/** The parts of a filter that a list takes besides its own options. */
+export type ListFilter = Omit<JobFilter, 'task' | 'state'>
+
+/** The forms of a filter's options, for the check of a call. */
+export const filterForms = {
+  ...{ group: callForms.own, fields: callForms.own, error: callForms.text },
+  ...{ from: callForms.own, to: callForms.own },
+} as const
+
+const checkFilter = callOptions('where', { ...filterForms, task: callForms.own, state: callForms.own })
+
+type Matches = (job: StoredJob) => boolean
+
+/** Whether a job is chosen. Throws `InvalidArgumentError` for a filter that says nothing, or something wrong. */
+export function filterOf(where: JobFilter): { readonly state?: JobState; readonly matches: Matches } {
+  checkFilter(where)
+  const { task, state, ...listed } = where
+  if (Object.values(where).every((value) => value === undefined))
+    throw new InvalidArgumentError("a filter must say something, such as { group: 'acme' }; for all jobs say 'all'.")
+  if (state !== undefined && !jobStates.includes(state))
+    throw new InvalidArgumentError(
+      `where({ state }) must be one of ${jobStates.join(', ')}; got ${describe(state)}.${stateHint(state)}`,
+    )
+  if (task !== undefined && typeof task !== 'string') refuseNoTask(task, 'where({ task })')
+  const isOfTask: Matches = ({ task: name }) =>
+    task === undefined || (typeof task === 'string' ? task === name : isNameOf(task, name))
+  const rest = listFilterOf(listed)
+  return { ...defined({ state }), matches: (job) => isOfTask(job) && rest(job) }
+}
+
+/** Whether a listed job is chosen. Throws `InvalidArgumentError`. */
+export function listFilterOf({ group, fields, error, from, to }: ListFilter): Matches {
+  const name = group === undefined ? undefined : groupNameOf(group)
+  if (group !== undefined && name === undefined) throw new InvalidArgumentError(`group ${groupMistake(group)}`)
+  if (fields !== undefined && (typeof fields !== 'object' || fields === null || Array.isArray(fields)))
+    throw new InvalidArgumentError(`fields must be an object of names and values; got ${describe(fields)}.`)
+  const wanted = Object.entries(fields ?? {})
+  const kind = error === undefined ? undefined : errorKind(error)
+  const [fromAt, toAt] = [momentOf(from, 'from'), momentOf(to, 'to')]
+  return (job) =>
+    (name === undefined || (job.group ?? '') === name) &&
+    wanted.every(([field, value]) => job.fields?.[field] === value) &&
+    (kind === undefined || kindOf(job) === kind) &&
+    (fromAt === undefined || job.createdAt >= fromAt) &&
+    (toAt === undefined || job.createdAt < toAt)
+}
+
+function kindOf({ error, reason }: StoredJob): string | undefined {
+  const text = error === undefined ? reason : ownError(error)
+  return text === undefined ? undefined : errorKind(text)
+}
+
+function momentOf(given: unknown, name: string): number | undefined {
+  if (given === undefined) return undefined
+  const at = parseInstant(given)
+  if (at === undefined) throw new InvalidArgumentError(`${name} ${instantMistake(given)}; got ${describe(given)}.`)
+  return at
+}
+
+/** The jobs that one step looks at. */
+const pageSize = 200
+
+interface FilteredAction {
+  /** The states of the jobs that the action changes; a job that moves on meanwhile is met in a later one. */
+  readonly states: readonly JobState[]
+  readonly matches: Matches
+  readonly list: (query: { state: JobState; by: 'id'; limit: number; cursor?: string }) => Promise<Page>
+  readonly act: (ids: readonly string[]) => Promise<Step>
+}
+
+/**
+ * The steps of an action on chosen jobs, one page each: call it until `more` is false. Jobs that are enqueued meanwhile may
+ * be passed over.
+ */
+export function filteredSteps({ states, matches, list, act }: FilteredAction): () => Promise<Step> {
+  const left = [...states]
+  let cursor: string | undefined
+  return async () => {
+    const [state] = left
+    if (state === undefined) return { changed: 0, more: false }
+    const page = await list({ state, by: 'id', limit: pageSize, ...defined({ cursor }) })
+    const ids = page.jobs.filter(matches).map(({ id }) => id)
+    let changed = 0
+    for (let more = ids.length > 0; more; ) {
+      const step = await act(ids)
+      changed += step.changed
+      more = step.more
+    }
+    cursor = page.cursor
+    if (cursor === undefined) left.shift()
+    return { changed, more: left.length > 0 }
+  }
+}
