@@ -4,7 +4,8 @@
  * A join has sets of members, and the members of a set are numbered from 0. The store keeps *who* has ended, not how
  * many: a report that comes twice changes nothing. Every end of a member reports, in the same step: it completed, died,
  * was cancelled or deleted, or expired. A retry, a release, a crash or a revive is no end. What a report means for the
- * join is in `rules/join-rules`.
+ * join is in `rules/join-rules`. A claim reports what it finds to have ended behind its grants: it grants no join that is
+ * ready because of that, and rings for it.
  *
  * A join waits (state `waiting`) until every set is sealed and nobody in it is outstanding. It then becomes ready in the
  * place of its own enqueue, or is scheduled by its `delayMs` or `runAt`; `delayMs` and `expiresMs` count from then.

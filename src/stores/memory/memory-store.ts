@@ -155,6 +155,11 @@ export class MemoryStore implements Store {
 
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
     this.#refuseClosed()
+    // What it finds to have ended is reported when it is over.
+    return this.#data.joins.gatherEnds(() => this.#claim(from, by))
+  }
+
+  #claim(from: readonly ClaimFrom[], by: Claimer): Claimed {
     const now = this.#clock.now()
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
     const asked: QueueAnswer[] = []

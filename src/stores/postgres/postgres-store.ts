@@ -99,7 +99,7 @@ export class PostgresStore implements Store {
     this.transactions = new PostgresTransactions(connection.schema, queues)
     this.throttles = new PostgresThrottles(connection, queues, (call) => this.#underWay(call))
     this.#enqueue = new PostgresEnqueue(connection, queues, reports)
-    this.#claim = new PostgresClaim({ connection, queues, recovery, upkeep, mostClaimBytes: most })
+    this.#claim = new PostgresClaim({ connection, queues, recovery, reports, upkeep, mostClaimBytes: most })
     this.#settle = new PostgresSettle(connection, queues, recovery)
     const joins = new PostgresJoins({ connection, queues, enqueue: this.#enqueue, reports, recovery })
     this.joins = this.#guarded<Joins>({

@@ -6,6 +6,7 @@ import type { SettleItem } from '../../../stores/contract/settle.js'
 import type { Settlement } from '../../sequences/command.js'
 import { joinConcern } from '../scenes/contract-case.js'
 import { callsOf, type JoinScene, memberOf, members, newJoin, newSet, place } from '../scenes/join-scene.js'
+import { Rest } from '../scenes/rest.js'
 
 type Way = (scene: JoinScene) => Promise<unknown>
 
@@ -408,6 +409,25 @@ export const joinEnds = joinConcern('the ends of members', [], {
       await scene.ends(),
       [0, 1, 2, 3, 4, 5].map((n) => `${n} completed`),
     )
+  },
+
+  async 'a claim grants no join whose last member it finds to have ended, and rings for it'(scene) {
+    const sets = { all: { size: 1, onDead: 'go-on' as const } }
+    await scene.join({ id: 'apart', sets, member: { expiresMs: 5_000 } })
+    const beside = newSet('beside', 'all', { ...sets.all, queue: 'mail' })
+    const jobs = [newJoin({ id: 'beside', sets: { all: beside } }), memberOf('beside', beside, 0, { expiresMs: 5_000 })]
+    await scene.joins.enqueue(callsOf('beside', [['mail', jobs]]))
+    await scene.advance(5_000)
+    const rest = await Rest.begin(scene)
+
+    const from = [members, 'mail'].map((queue) => ({ queue, limit: 5 }))
+    const { claims, expired } = await scene.store.claim(from, { worker: 'worker-1', leaseMs: 30_000 })
+
+    assert.deepEqual(claims, [])
+    assert.deepEqual(expired?.map(({ id }) => id).sort(), ['apart.all.0', 'beside.all.0'])
+    assert.deepEqual([await scene.state('apart'), await scene.state('beside')], ['ready', 'ready'])
+    await rest.wakes('mail')
+    assert.deepEqual(await scene.claimIds(), ['apart', 'beside'])
   },
 
   async 'the end of a member is reported to each of its joins'(scene) {

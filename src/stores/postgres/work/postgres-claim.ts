@@ -1,6 +1,6 @@
 /** Claiming from a Postgres store: one call of the database takes; what it finds to keep in order is done before. */
 
-import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
+import type { Claim, Claimed, Claimer, ClaimFrom, Wait } from '../../contract/claim.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { Lead } from '../../rules/wake-lead.js'
@@ -8,8 +8,9 @@ import type { PostgresConnection } from '../client/postgres-connection.js'
 import type { LimitsLook } from '../limits/limits-look.js'
 import { followLeads, type LeadColumns, type LookedQueue, leadTexts } from '../limits/queue-look.js'
 import { type ClaimedColumns, claimOf } from '../schema/claimed-job.js'
+import type { EndReports } from './job-end.js'
 import { LimitedClaim, mostPayloads } from './limited-claim.js'
-import type { PostgresRecovery } from './postgres-recovery.js'
+import type { PostgresRecovery, RecoveryReport } from './postgres-recovery.js'
 import { ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import type { PostgresUpkeep } from './postgres-upkeep.js'
@@ -48,6 +49,7 @@ interface ClaimParts {
   readonly connection: PostgresConnection
   readonly queues: PostgresQueues
   readonly recovery: PostgresRecovery
+  readonly reports: EndReports
   readonly upkeep: PostgresUpkeep
   /** The weight in bytes at which a claim is full. */
   readonly mostClaimBytes: number
@@ -86,7 +88,16 @@ export class PostgresClaim {
 
   /** See `Store.claim`. */
   async claim(from: readonly ClaimFrom[], by: Claimer): Promise<Claimed> {
-    const told = { crashed: [] as Crash[], buried: [] as Buried[], expired: [] as Expired[] }
+    const told: RecoveryReport = { crashed: [], buried: [], expired: [] }
+    try {
+      return await this.#claim(from, by, told)
+    } finally {
+      // What was granted must reach the caller: a sweep delivers what is left.
+      if (told.tellsFrom !== undefined) await this.#parts.reports.deliver(told.tellsFrom).catch(() => {})
+    }
+  }
+
+  async #claim(from: readonly ClaimFrom[], by: Claimer, told: RecoveryReport): Promise<Claimed> {
     const soFar: ClaimSoFar = { asked: [], taken: 0, load: 0, now: 0, done: new Set() }
     let targets = await this.#targets(from)
     for (;;) {
@@ -118,12 +129,7 @@ export class PostgresClaim {
   }
 
   /** Asks at least one of these targets. False: one of the shards has left its queue. */
-  async #ask(
-    targets: readonly Target[],
-    by: Claimer,
-    soFar: ClaimSoFar,
-    told: { readonly crashed: Crash[]; readonly buried: Buried[]; readonly expired: Expired[] },
-  ): Promise<boolean> {
+  async #ask(targets: readonly Target[], by: Claimer, soFar: ClaimSoFar, told: RecoveryReport): Promise<boolean> {
     const answer = await this.#call(targets, by, soFar)
     if ('moved' in answer) return false
     if ('run' in answer) await this.#parts.recovery.noteRun(answer.run)
@@ -187,7 +193,7 @@ export class PostgresClaim {
     targets: readonly Target[],
     by: Claimer,
     { asked, now }: ClaimSoFar,
-    told: { readonly crashed: Crash[]; readonly buried: Buried[]; readonly expired: Expired[] },
+    told: RecoveryReport,
   ): Promise<Claimed> {
     const waits: Wait[] = []
     const claims: Claim[] = []

@@ -51,14 +51,18 @@ interface CrashedAnswer {
   readonly rows: CrashedRow[]
 }
 
+type TellJoins = EndReports['deliver']
+
 /** A queue to which nothing is added is trimmed at most so often. */
 const trimEveryMs = 1_000
 
 /** The crashes and ends that the answer to the claim lists. */
-interface RecoveryReport {
+export interface RecoveryReport {
   readonly crashed: Crash[]
   readonly buried: Buried[]
   readonly expired: Expired[]
+  /** The number from which on there are reports for joins, to be delivered when the claim is over. */
+  tellsFrom?: number
 }
 
 type JobEndsAnswer = [
@@ -108,13 +112,19 @@ export class PostgresRecovery {
     this.#run = Promise.resolve(run)
   }
 
-  /** Recovers at most `upkeepLimit` crashed jobs, and ends as many expired ones. `leaseMs`: the lease that the claim asks for. */
+  /**
+   * Recovers at most `upkeepLimit` crashed jobs, and ends as many expired ones. `leaseMs`: the lease that the claim asks for.
+   * Reports for joins are left to the caller.
+   */
   async recover(queue: NumberedQueue, leaseMs: number, told: RecoveryReport): Promise<void> {
-    await this.#crash(queue, leaseMs, told)
-    await this.#expire(queue, told)
+    const tell = async (from: number) => {
+      told.tellsFrom = Math.min(from, told.tellsFrom ?? from)
+    }
+    await this.#crash(queue, leaseMs, told, tell)
+    await this.#expire(queue, told, tell)
   }
 
-  async #crash(queue: NumberedQueue, leaseMs: number, told: RecoveryReport): Promise<void> {
+  async #crash(queue: NumberedQueue, leaseMs: number, told: RecoveryReport, tell: TellJoins): Promise<void> {
     const found = (await this.#connection.call(crashedJobs, [queue.qid, upkeepLimit])) as CrashedAnswer
     const { now, run, ownRun, rows } = found
     let { spares } = found
@@ -123,7 +133,7 @@ export class PostgresRecovery {
       spares = run + leaseMs
       await this.#connection.call(spareLeases, [queue.qid, run, Math.round(spares)])
     }
-    if (spares <= now) await this.crash(queue, rows, told)
+    if (spares <= now) await this.crash(queue, rows, told, undefined, tell)
     // Jobs of the same claims may go on with leases of their own.
     await this.#connection.call(retireBunches, [queue.qid])
   }
@@ -134,6 +144,7 @@ export class PostgresRecovery {
     rows: readonly CrashedRow[],
     told: Omit<RecoveryReport, 'expired'>,
     error?: string,
+    tell?: TellJoins,
   ): Promise<void> {
     const ends = rows.map((row) => ({ row, ...afterCrash(crashedClaim(row), queue.maxCrashes) }))
     const { done, buried } = await this.end(
@@ -141,6 +152,7 @@ export class PostgresRecovery {
       ends.map(({ row, crashes, becomes }) =>
         crashEnd(queue, error === undefined ? row : { ...row, error: storedText(error) }, crashes, becomes),
       ),
+      tell,
     )
     for (const [i, { row, crashes, becomes }] of ends.entries()) {
       if (!done[i]) continue
@@ -155,7 +167,7 @@ export class PostgresRecovery {
     }
   }
 
-  async #expire(queue: NumberedQueue, told: RecoveryReport): Promise<void> {
+  async #expire(queue: NumberedQueue, told: RecoveryReport, tell: TellJoins): Promise<void> {
     const rows = (await this.#connection.call(expiredJobs, [queue.qid, upkeepLimit])) as EndingRow[]
     if (rows.length === 0) return
     const { done } = await this.end(
@@ -165,12 +177,13 @@ export class PostgresRecovery {
         count: 'expired',
         fate: fates.indexOf('expired'),
       })),
+      tell,
     )
     for (const [i, { id, task }] of rows.entries()) if (done[i]) told.expired.push({ queue: queue.name, id, task })
   }
 
   /** Carries ends out, and trims what they leave. A limited queue is rung if a claimer would receive a job. */
-  async end(queue: NumberedQueue, ends: readonly JobEnd[]): Promise<EndsAnswer> {
+  async end(queue: NumberedQueue, ends: readonly JobEnd[], tell?: TellJoins): Promise<EndsAnswer> {
     if (ends.length === 0) return { done: [], woke: false }
     const isTrimmed = (done: readonly boolean[]) => ends.some(({ to }, i) => done[i] && leavesSomething.includes(to))
     const values = [queue.qid, JSON.stringify(ends)]
@@ -178,12 +191,12 @@ export class PostgresRecovery {
       const answer = await this.#connection.call(endIds, values)
       const [, done, buried, wakeAt, freed] = answer as IdEndsAnswer
       if (freed) ringFreed(this.#connection, queue.qid)
-      await this.ended(queue, isTrimmed(done), null)
+      await this.ended(queue, isTrimmed(done), null, tell)
       return { done, woke: false, buried, wakeAt }
     }
     const answer = await this.#connection.call(endJobs, values)
     const [, done, told, woke, freed, isLimited] = answer as JobEndsAnswer
-    await this.ended(queue, isTrimmed(done), told)
+    await this.ended(queue, isTrimmed(done), told, tell)
     const isBack = ends.some(({ to, pool }) => to === 'later' || ((to === 'back' || to === 'line') && pool !== 1))
     if (freed) ringFreed(this.#connection, queue.qid)
     else if (isLimited && (isBack || woke)) ringFor(this.#connection, queue.qid, false)
@@ -192,14 +205,19 @@ export class PostgresRecovery {
 
   /**
    * Jobs have ended. `trims`: more may be kept of them than may be. `told`: the number from which on there are reports for joins;
-   * null: there are none.
+   * null: there are none. `tell`: delivers them.
    */
-  async ended(queue: NumberedQueue, trims: boolean, told: number | null): Promise<void> {
+  async ended(
+    queue: NumberedQueue,
+    trims: boolean,
+    told: number | null,
+    tell: TellJoins = (from) => this.#reports.deliver(from),
+  ): Promise<void> {
     // Who waits for a result is told.
     this.#connection.call(tellAll, [topics.endsOf(queue.qid)]).catch(() => {})
     const trimmed = trims || this.#isTrimDue(queue) ? await this.#trim(queue) : null
     const from = told ?? trimmed
-    if (from !== null) await this.#reports.deliver(from)
+    if (from !== null) await tell(from)
   }
 
   /** What is kept gets too old although nothing is added, and its bounds may change. */

@@ -108,6 +108,13 @@ export class SqliteClaim {
   }
 
   claim(from: readonly ClaimFrom[], by: Claimer): ClaimedText {
+    const claimed = this.#claim(from, by)
+    // What it finds to have ended is reported when it is over.
+    this.#transaction.joins.deliver()
+    return claimed
+  }
+
+  #claim(from: readonly ClaimFrom[], by: Claimer): ClaimedText {
     const at = this.#transaction.moment()
     const candidates = from.flatMap((one) => this.#candidatesOf(one))
     const crashes = new SqliteCrashes(this.#transaction)
@@ -131,7 +138,6 @@ export class SqliteClaim {
       this.#recover(row, at, crashes)
       this.#promoteDue(row, at)
       expired.push(...this.#expiry.end(row, at.now))
-      this.#transaction.joins.deliver()
       const grant = this.#grant(row, { ...from, limit }, by, at, bytes)
       if (grant !== undefined) {
         granted.push(...grant.granted)
