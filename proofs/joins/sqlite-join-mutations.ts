@@ -115,7 +115,7 @@ export const sqliteJoinMutations = mutationsIn(`
 + requestCancel(_queue, job) { if (job.noted & noteBits.member) this.#joins.ended(job.rid, 'cancelled');
 ! the ends of members
 * a revived member is not outstanding again
-- this.#joins.revived(job.rid);
+- this.#joins.ended(job.rid, 'revived');
 + void 0;
 ! joins that die
 @ sqlite/rows/sqlite-joins.js
@@ -128,8 +128,8 @@ export const sqliteJoinMutations = mutationsIn(`
 + this.#host.jobs.bury(queue, { ...job, noted: 0 }, reason, error, now);
 ! the ends of members
 * a revived member changes a join that will run
-- if (found === undefined || !this.isOpen(found.join))
-+ if (found === undefined)
+- || !this.isOpen(join))
++ || (report.fate !== 'revived' && !this.isOpen(join)))
 ! joins
 @ sqlite/rows/sqlite-join-ends.js
 * an end counts twice

@@ -256,7 +256,7 @@ it('a join that hears of a dead member while that is revived keeps its end', asy
   expect(heard).toBeGreaterThan(0)
 
   expect(await scene.state()).toBe('ready')
-  expect(await scene.ends()).toEqual(['0 completed "0"', '1 dead'])
+  expect(await scene.ends()).toEqual(['0 completed "0"', '1 dead broken'])
   const { counts, oldest } = await scene.set()
   expect([counts, oldest]).toEqual([{ completed: 1, dead: 1, cancelled: 0, expired: 0 }, undefined])
 })
@@ -337,6 +337,24 @@ it('joins that cannot be revived do not stand in the way of others', async () =>
   expect(await scene.records.morgue.revive('mail', 'all')).toEqual({ changed: 1, more: false })
 
   expect(await scene.state('oldest')).toBe('waiting')
+})
+
+it('the ends of more members than one call drops are dropped by sweeps', { timeout: 60_000 }, async () => {
+  const joins = new RedisJoins()
+  const scene = await joins.scene()
+  const all = { onDead: 'go-on' as const }
+  await scene.join({ sets: { all } })
+  const set = newSet('join', 'all', all)
+  for (let from = 0; from < 11_500; from += 500) await scene.addMembers(set, from, from + 500)
+  for (let more = true; more; ) more = (await scene.records.delete(members, 'all')).more
+  await scene.seal({ all: 11_500 })
+  await scene.end(await scene.claimOne(), { kind: 'complete' })
+
+  await scene.advance(1_000)
+  expect(await scene.joins.sweep('worker-1')).toEqual({ failed: [], more: false })
+
+  expect(await joins.command('HKEYS', joins.key(members, 'joins'))).toEqual(['#'])
+  expect(await joins.command('HKEYS', joins.key(members, 'joined'))).toEqual([])
 })
 
 describe('a join whose members are in several shards', () => {

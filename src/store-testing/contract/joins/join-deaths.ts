@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { joinConcern } from '../scenes/contract-case.js'
-import { members, newSet } from '../scenes/join-scene.js'
+import { callsOf, memberOf, members, newJoin, newSet } from '../scenes/join-scene.js'
 
 const hour = 3_600_000
 
@@ -54,6 +54,28 @@ export const joinDeaths = joinConcern('joins that die', [], {
     await scene.completes('"1"')
     assert.equal(await scene.state(), 'ready')
     assert.deepEqual(await scene.ends(), ['0 dead broken', '1 cancelled', '2 completed "1"'])
+  },
+
+  async 'a join that is revived in one step with a dead member goes by what it had learned'(scene) {
+    const all = newSet('join', 'all', { size: 1, queue: 'mail', onDead: 'go-on' })
+    const jobs = [newJoin({ sets: { all } }), memberOf('join', all, 0)]
+    await scene.joins.enqueue(callsOf('graph', [['mail', jobs]]))
+    const diesNext = async (error: string) => scene.end(await scene.claimOne(), { kind: 'bury', error })
+    await diesNext('broken')
+    await diesNext('in vain')
+
+    await scene.records.morgue.revive('mail', 'all')
+
+    assert.deepEqual([await scene.state(), await scene.state('join.all.0')], ['ready', 'ready'])
+    assert.deepEqual(await scene.ends(), ['0 dead broken'])
+    assert.deepEqual((await scene.set()).counts, { completed: 0, dead: 1, cancelled: 0, expired: 0 })
+    const claims = await scene.claim({ limit: 2 })
+    const [member, join] = claims.claims.slice().sort((a, b) => (a.id < b.id ? 1 : -1))
+    await scene.end(member!, { kind: 'complete' })
+    await scene.end(join!, { kind: 'bury', error: 'again' })
+    assert.deepEqual(await scene.ends(), ['0 dead broken'])
+    await scene.records.morgue.revive('mail', 'all')
+    assert.deepEqual(await scene.claimIds(), ['join'])
   },
 
   async 'if a set holds, the join waits until a dead member is revived and completes'(scene) {

@@ -61,7 +61,7 @@ interface Left {
 export class MemoryJoins {
   readonly #joins = new Map<string, MemoryJoin>()
   #failed: FailedJoin[] = []
-  #gathered: Parameters<MemoryJoins['report']>[] | undefined
+  #gathered: (() => void)[] | undefined
   readonly #became: (queue: string, id: string, now: number) => void
 
   /** `became`: called when a join has become ready, was scheduled, or is dead. */
@@ -120,24 +120,24 @@ export class MemoryJoins {
   }
 
   /**
-   * A step of administration first changes all of its jobs: their ends are reported when it is over. Otherwise it could meet
-   * a join that a member has made dead meanwhile.
+   * A step first changes all of its jobs: their ends, and that members were revived, are reported when it is over. Otherwise
+   * it could meet a join that a member has made dead meanwhile.
    */
   gatherEnds<T>(step: () => T): T {
-    const gathered: Parameters<MemoryJoins['report']>[] = []
+    const gathered: (() => void)[] = []
     this.#gathered = gathered
     try {
       return step()
     } finally {
       this.#gathered = undefined
-      for (const report of gathered) this.report(...report)
+      for (const report of gathered) report()
     }
   }
 
   /** A member has ended so. Of ends that were reported before, only one changes: a dead member may go for good. */
   report(job: MemoryJob, fate: Fate, left: Left, now: number): void {
     if (this.#gathered !== undefined) {
-      this.#gathered.push([job, fate, left, now])
+      this.#gathered.push(() => this.report(job, fate, left, now))
       return
     }
     const { id, memberOf = [] } = job.spec
@@ -162,7 +162,13 @@ export class MemoryJoins {
   }
 
   /** A dead member was revived: it is outstanding again. */
-  revived({ queue, spec: { id, memberOf = [] } }: MemoryJob): void {
+  revived(job: MemoryJob): void {
+    if (this.#gathered !== undefined) {
+      this.#gathered.push(() => this.revived(job))
+      return
+    }
+    const { queue, spec } = job
+    const { id, memberOf = [] } = spec
     for (const place of memberOf) {
       const found = this.#setOf(place, { queue, id })
       if (found === undefined || !isOpenToReports(found.join)) continue

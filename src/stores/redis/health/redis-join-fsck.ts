@@ -6,12 +6,12 @@
 import type { FsckFinding, FsckRepair } from '../../contract/store-health.js'
 import { memberId } from '../../rules/join-rules.js'
 import type { RedisClient } from '../client/redis-client.js'
-import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { bytesIn, listIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { dueScript, fragmentScript, readJoinScript } from '../joins/join-scripts.js'
 import { runOn } from '../lua/script-kinds.js'
 import { joinIndexKeys, keyIn } from '../redis-keys.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
-import { endFragmentScript, joinScript } from '../shards/join-report-scripts.js'
+import { dropScript, joinScript } from '../shards/join-report-scripts.js'
 import { fragmentKey, type RedisJoin, type RedisSet } from '../shards/redis-join-reports.js'
 import { registeredSwept } from '../shards/redis-queues.js'
 
@@ -154,8 +154,7 @@ export class RedisJoinFsck {
     }
     if ((await runOn(this.#client, shard, fragmentScript, [key])) === null) return
     add(found, 'orphan', id)
-    for (let from = 0; this.#mends && from >= 0; )
-      from = numberIn(await runOn(this.#client, shard, endFragmentScript, [key, 'drop', String(from)]))
+    while (this.#mends && (await runOn(this.#client, shard, dropScript, [key])) === 1);
   }
 
   /** Asks where they should be for the members that have not ended. */

@@ -52,7 +52,7 @@ for first = from, math.min(behind, f.high) - 1, 50 do
   for number = first, last do fields[#fields + 1] = f.serial .. '.' .. string.format('%d', number) end
   for i, kept in ipairs(call('HMGET', JOINED, unpack(fields))) do
     local number = first + i - 1
-    kept = kept or (joins().has_bit(f, number) and 'c')
+    if not kept or byte(kept) == 114 then kept = joins().has_bit(f, number) and 'c' end
     if kept then
       found[#found + 1], found[#found + 2] = number, kept
       bytes = bytes + #kept

@@ -12,6 +12,9 @@
  * trailing zero bytes are left out, and '' means that all are · `j` and the id of a join → JSON (`begin`) · `x` and the
  * id of a join that is gone → its sets.
  *
+ * Fields of `joined`: the number of a fragment, a dot, and the number of a member → what is kept of its end: the letter of its
+ * fate, and its result, or `=` and its error. `r` in the place of `d`: it was revived since; if it has its bit, it has then completed.
+ *
  * Members of `join-tasks`. Negative scores: `f` and the number of a fragment that has something to tell · `z` and the id
  * of a join that will run: its fragments are to be frozen · `t` and the id of one that then died: they are no more · `x` and the id of a join that is gone: its fragments are to
  * be dropped. Positive scores: `w` and the id of a join that waits until then · `c` and the id of a dead join whose
@@ -208,9 +211,19 @@ local function report_revived(j)
     if f and f.frozen == 0 and is_dead(f, field) then
       if M.has_bit(f, number) then flip(f, number, -1) end
       f.d, f.version = f.d - 1, f.version + 1
-      REPORTS.ends[field] = false
+      REPORTS.ends[field] = 'r' .. sub(end_at(field), 2)
     end
   end
+end
+-- The join had been decided before this member was revived: for the join it stays dead.
+function M.stay_dead(f, number)
+  local field = f.serial .. '.' .. string.format('%d', number)
+  local kept = not M.has_bit(f, number) and end_at(field)
+  if not kept or byte(kept) ~= 114 then return end
+  flip(f, number, 1)
+  f.d, f.is_touched = f.d + 1, true
+  f.told_done = M.done(f)
+  REPORTS.ends[field] = 'd' .. sub(kept, 2)
 end
 local function tell_later(task)
   told().tells = true
@@ -310,10 +323,11 @@ function M.hear(id, name, base, tag, f)
   end
   if not set then return false end
   local before = set.heard[tag] or { version = -1, fails = 0 }
-  if f.version <= before.version then return true end
+  -- One that is decided knows what it goes by.
+  if f.version <= before.version or j.claim or (j.state ~= 'w' and j.state ~= 'd') then return true end
   set.heard[tag] = { version = f.version, count = f.count, c = f.c, d = f.d, x = f.x, e = f.e, bytes = f.bytes, fails = f.fails }
   M.write(id, join)
-  if j.claim or j.state ~= 'w' then return true end
+  if j.state ~= 'w' then return true end
   for _, one in ipairs(join.sets) do
     local _, sum = M.counts(one)
     bytes = bytes + sum.bytes
@@ -363,7 +377,7 @@ function M.kept(j, result)
   M.report(j, 'c', result)
   forget(j)
 end
-M.HOLD, M.has_to_tell, M.is_complete = HOLD, has_to_tell, is_complete
+M.GO_ON, M.HOLD, M.has_to_tell, M.is_complete = GO_ON, HOLD, has_to_tell, is_complete
 `
 
 /** A lazy function whose first call makes the others: most scripts that change jobs need none of them. */

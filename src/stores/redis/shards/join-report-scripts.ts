@@ -77,31 +77,52 @@ end
 )
 
 /**
- * ARGV: key of a fragment, 'freeze' or 'thaw'; or 'drop', a number of a member.
- * freeze: later ends change nothing. thaw: they do again. drop: the same, and removes the ends of up to 1,000 members from this number on,
- * and behind the last one the fragment. Returns the number to go on with, or -1.
+ * ARGV: key of a fragment, 'freeze' or 'thaw', a number of a member.
+ * freeze: later ends change nothing, and of up to 1,000 members from this number on those that were revived since are dead
+ * again for the join. thaw: ends change something again. Returns the number to go on with, or -1.
  */
-export const endFragmentScript = joinScript(
-  'join-end-fragment',
+export const freezeScript = joinScript(
+  'join-freeze',
   `
-local f = joins().fragment_of(ARGV[1])
+local f, from, more = joins().fragment_of(ARGV[1]), tonumber(ARGV[3]), false
 if not f then return -1 end
 call('ZREM', JOIN_TASKS, 'f' .. f.serial)
-local frozen = ARGV[2] == 'thaw' and 0 or 1
-if f.frozen ~= frozen then
-  f.frozen, f.is_touched = frozen, true
-  joins().flush()
-end
-if ARGV[2] ~= 'drop' then return -1 end
-local from, fields = tonumber(ARGV[3]), {}
+local frozen = ARGV[2] == 'freeze' and 1 or 0
+if f.frozen ~= frozen then f.frozen, f.is_touched = frozen, true end
 local behind = math.min(from + 1000, f.high)
-for number = from, behind - 1 do fields[#fields + 1] = f.serial .. '.' .. string.format('%d', number) end
-many('HDEL', JOINED, fields)
-if behind < f.high then return behind end
-local rest = { 'n' .. f.key, 'h' .. f.serial }
-for c = 0, math.floor(f.high / 4096) do rest[#rest + 1] = 'b' .. f.serial .. '.' .. c end
+if frozen == 1 and f.on_dead == joins().GO_ON and joins().done(f) < f.count then
+  for number = from, behind - 1 do joins().stay_dead(f, number) end
+  more = behind < f.high
+end
+joins().flush()
+return more and behind or -1
+`,
+)
+
+/**
+ * ARGV: key of a fragment. Later ends change nothing. Removes the ends of its last 1,000 members, and behind those of the
+ * first one the fragment. Returns whether something is left (1 or 0).
+ */
+export const dropScript = joinScript(
+  'join-drop',
+  `
+local f = joins().fragment_of(ARGV[1])
+if not f then return 0 end
+call('ZREM', JOIN_TASKS, 'f' .. f.serial)
+local first, ends, rest = math.max(0, f.high - 1000), {}, {}
+for number = first, f.high - 1 do ends[#ends + 1] = f.serial .. '.' .. string.format('%d', number) end
+many('HDEL', JOINED, ends)
+for c = math.ceil(first / 4096), math.floor(f.high / 4096) do rest[#rest + 1] = 'b' .. f.serial .. '.' .. c end
+if first > 0 then
+  -- The next call goes on from here.
+  f.high, f.frozen, f.is_touched = first, 1, true
+  joins().flush()
+else
+  rest[#rest + 1] = 'n' .. f.key
+  rest[#rest + 1] = 'h' .. f.serial
+end
 many('HDEL', JOINS, rest)
-return -1
+return first > 0 and 1 or 0
 `,
 )
 

@@ -10,7 +10,7 @@ import type { RedisArgument, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { ShardScript } from '../client/redis-script.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
-import { doneScript, endFragmentScript, hearScript, reportsScript, toldScript } from './join-report-scripts.js'
+import { doneScript, dropScript, freezeScript, hearScript, reportsScript, toldScript } from './join-report-scripts.js'
 
 /** What becomes of the fragments of a join, by the kind of the task. */
 const changes = { z: 'freeze', t: 'thaw', x: 'drop' } as const
@@ -186,9 +186,7 @@ export class RedisJoinReports {
         const key = fragmentKey({ queue: home.queue, id }, set.name, set.base)
         const [queue] = await this.#queues.find([set.queue])
         const left = await Promise.all(
-          queue!.shards.map((shard) =>
-            how === 'drop' ? this.#drop(shard, key) : this.#queues.run(shard, endFragmentScript, [key, how]),
-          ),
+          queue!.shards.map((shard) => (how === 'drop' ? this.#drop(shard, key) : this.#freeze(shard, key, how))),
         )
         return left.includes(true)
       }),
@@ -198,13 +196,16 @@ export class RedisJoinReports {
     return false
   }
 
+  async #freeze(shard: RedisShard, key: string, how: 'freeze' | 'thaw'): Promise<false> {
+    for (let from = 0; from >= 0; )
+      from = numberIn(await this.#queues.run(shard, freezeScript, [key, how, String(from)]))
+    return false
+  }
+
   /** Drops a fragment. Returns whether some of it is left. */
   async #drop(shard: RedisShard, key: string): Promise<boolean> {
-    let from = 0
-    for (let step = 0; from >= 0; step += 1) {
-      if (step === mostDropSteps) return true
-      from = numberIn(await this.#queues.run(shard, endFragmentScript, [key, 'drop', String(from)]))
-    }
-    return false
+    for (let step = 0; step < mostDropSteps; step += 1)
+      if ((await this.#queues.run(shard, dropScript, [key])) === 0) return false
+    return true
   }
 }

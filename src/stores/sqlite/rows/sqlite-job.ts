@@ -46,10 +46,8 @@ const unjoined = noteBits.notes
 
 /** The joins of the store, told of what happens to jobs that are joins or members, and of no others. */
 export interface JoinNews {
-  /** A member has ended so, or a dead one is gone. Its row is still there. */
-  ended(rid: number, fate: Fate, left?: ForJoins): void
-  /** A dead member waits again. */
-  revived(rid: number): void
+  /** A member has ended so, or a dead one is gone or was revived. Its row is still there. */
+  ended(rid: number, fate: Fate | 'revived', left?: ForJoins): void
   /** Whether a dead join must wait for members again. */
   misses(rid: number): boolean
   waitsAgain(rid: number): void
@@ -194,7 +192,7 @@ export class SqliteJobs {
       this.toWaiting(queue, anew, waiting, takeStamp(queue, now), 0, now)
       this.#joins.waitsAgain(job.rid)
     } else this.enter(queue, anew, now)
-    if (job.noted & noteBits.member) this.#joins.revived(job.rid)
+    if (job.noted & noteBits.member) this.#joins.ended(job.rid, 'revived')
   }
 
   /** A join whose members have ended takes the place of its enqueue, or waits until it is due. */

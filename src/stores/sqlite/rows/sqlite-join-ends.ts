@@ -22,7 +22,7 @@ export interface ForJoins {
   readonly error?: string | null
 }
 
-type ReportedEnd = ForJoins & { readonly fate: Fate }
+export type ReportedEnd = ForJoins & { readonly fate: Fate }
 
 /** Fewer results are kept one by one. */
 const fewestTogether = 4

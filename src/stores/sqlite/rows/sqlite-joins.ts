@@ -7,7 +7,7 @@ import type { JobKey } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { Fate, MemberOf } from '../../contract/new-join.js'
 import { dead, type JobRow, noteBits, ready, running, waiting } from '../../rows/job-row.js'
-import { type HeldSet, joinDueAt, type PlaceRow, placeRowsIn, placesIn, waitingFrom } from '../../rows/join-row.js'
+import { type HeldSet, joinDueAt, type PlaceRow, placeRowsIn, waitingFrom } from '../../rows/join-row.js'
 import { stepLimit } from '../../rules/bounds.js'
 import {
   effectOf,
@@ -25,7 +25,7 @@ import type { SqlSteps } from '../../sql/sql-steps.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { JoinNews, SqliteJobs } from './sqlite-job.js'
-import { type CompletedRow, completedRow, type ForJoins, SqliteJoinEnds } from './sqlite-join-ends.js'
+import { type CompletedRow, completedRow, type ForJoins, type ReportedEnd, SqliteJoinEnds } from './sqlite-join-ends.js'
 import type { QueueRow, SqliteQueues } from './sqlite-queue.js'
 
 /** The transaction, as far as joins need it. */
@@ -47,7 +47,8 @@ const mostDropped = 1_048_576
 /** The end of a member, with its places as its row has them. */
 interface MemberReport extends ForJoins, JobKey {
   readonly places: readonly PlaceRow[]
-  readonly fate: Fate
+  /** Revived: the member was dead, and waits again. */
+  readonly fate: Fate | 'revived'
 }
 
 /** A member, with its places as its row has them. */
@@ -125,30 +126,17 @@ export class SqliteJoins implements JoinNews {
 
   // What happens to their jobs
 
-  ended(rid: number, fate: Fate, left: ForJoins = {}): void {
+  ended(rid: number, fate: MemberReport['fate'], left: ForJoins = {}): void {
     const { places, ...member } = this.#placesOf.get(rid) as PlacedRow
     this.report({ ...left, ...member, places: placeRowsIn(places), fate })
   }
 
-  /** Takes the end of a member, to be delivered before the commit. */
+  /** Takes the end of a member, or that it was revived, to be delivered before the commit. */
   report(report: MemberReport): void {
     this.#reports.push(report)
   }
 
-  revived(rid: number): void {
-    this.deliver()
-    this.#forgetStates()
-    const { places, ...member } = this.#placesOf.get(rid) as PlacedRow
-    for (const place of placesIn(places)) {
-      const found = this.#setOf(place, member)
-      if (found === undefined || !this.isOpen(found.join)) continue
-      const { join, set } = found
-      if (this.ends.takeBack(set, place.number)) join.isChanged = true
-    }
-  }
-
   misses(rid: number): boolean {
-    this.deliver()
     return !(this.of(rid)?.sets.every(isComplete) ?? true)
   }
 
@@ -203,13 +191,20 @@ export class SqliteJoins implements JoinNews {
   }
 
   #take(report: MemberReport, now: number): void {
+    if (report.fate === 'revived') this.#keepCompleted(now)
     for (const [queue, id, name, number] of report.places) {
       const join = this.find(queue, id)
       const set = join?.sets.find((one) => one.name === name)
       if (join === undefined || set === undefined || !this.isOpen(join)) continue
       if (!isAt(set, number, report)) continue
-      const row = completedRow(number, set.keepsResults, report)
-      if (row === undefined) this.#keep(join, set, number, report, now)
+      const { fate } = report
+      if (fate === 'revived') {
+        if (this.ends.takeBack(set, number)) join.isChanged = true
+        continue
+      }
+      const end = { ...report, fate }
+      const row = completedRow(number, set.keepsResults, end)
+      if (row === undefined) this.#keep(join, set, number, end, now)
       else this.#keepLater(join, set, row)
     }
   }
@@ -231,13 +226,13 @@ export class SqliteJoins implements JoinNews {
     }
   }
 
-  #keep(join: WorkingJoin, set: HeldSet, number: number, report: MemberReport, now: number): void {
+  #keep(join: WorkingJoin, set: HeldSet, number: number, end: ReportedEnd, now: number): void {
     this.#keepCompleted(now)
-    const bytes = this.ends.keep(set, number, report)
+    const bytes = this.ends.keep(set, number, end)
     if (bytes === undefined) return
     join.row.bytes += bytes
     join.isChanged = true
-    const { fate } = report
+    const { fate } = end
     if (set.onDead !== 'go-on' && (fate === 'cancelled' || fate === 'expired')) this.#cut.run(join.row.rid)
     if (effectOf(fate, set.onDead) === 'fails')
       this.#fail(join, memberDeadReason, memberDeadError(set, number, fate), now)
