@@ -1,6 +1,6 @@
 /**
  * `npm run prove [name]`: runs one proof, or lists them and runs all. The output of a proof is also written to
- * `<name>.txt` beside it, with a header that says where and on what it ran. Exits with 1 if a claim fails, with 2 for an
+ * `<name>.txt` beside it (`<name>-<part>.txt` for a part of it), with a header that says where and on what it ran. Exits with 1 if a claim fails, with 2 for an
  * unknown name.
  */
 import { execFileSync } from 'node:child_process'
@@ -46,7 +46,8 @@ async function run(name: string): Promise<void> {
   const { failed } = report
   report.say(failed.length === 0 ? 'Every claim holds.' : `Claims that fail: ${failed.length}.`)
   report.say(`took ${((performance.now() - startedAt) / 1_000).toFixed(1)} s`)
-  writeFileSync(`${paths.get(name)}.txt`, `${report.lines.join('\n')}\n`)
+  const part = proof.part === undefined ? '' : `-${proof.part}`
+  writeFileSync(`${paths.get(name)}${part}.txt`, `${report.lines.join('\n')}\n`)
   if (failed.length > 0) process.exitCode = 1
 }
 

@@ -6,6 +6,8 @@ export type Summary = { readonly [key: string]: unknown }
 export interface Proof {
   /** The first seed of the proof's random draws, or 0 if nothing is drawn. */
   readonly seed: number
+  /** What of the proof this run is, if it is not all of it: its output has a file of its own, and no other part is lost. */
+  readonly part?: string | undefined
   prove(report: Report): Summary | Promise<Summary>
 }
 

@@ -13,8 +13,9 @@ import { type DrillSeen, joinsDrill } from './joins-drill.js'
 
 export const seed = 520_000
 
-/** `JOINS_LEGS`: some of the legs, by their names. */
+/** `JOINS_LEGS`: some of the legs, by their names. All take hours on a machine that has other things to do. */
 const { JOINS_SCALE: scale = '1', JOINS_LEGS: legs } = process.env
+export const part = legs?.replaceAll(',', '-')
 const joins = Math.round(1_000 * Number(scale))
 const plan = { seed, joins, kills: Math.round(300 * Number(scale)), workers: 4, producers: 2 }
 /** A server that is killed every few seconds would else load all commands since the beginning, each time. */
