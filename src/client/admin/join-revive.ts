@@ -13,13 +13,24 @@ const pageSize = 1_000
 /** The most members that are looked up at once. */
 const mostLooks = 100
 
-/** Revives the dead members of a join, and theirs. Resolves with their number; 0 if it is no join. */
-export async function revivedMembers(store: Store, joins: Joins, join: JobKey): Promise<number> {
-  return revivedOf(store, joins, join, await joins.look(join))
+/**
+ * Revives the dead members of these joins, and theirs, in bounded steps: yields how many each step has revived, never 0. A key
+ * may be of a job that is no join. Begun anew it goes on where it was left, as what was revived is not dead any more.
+ */
+export async function* revivedMembers(
+  store: Store,
+  joins: Joins,
+  keys: Iterable<JobKey> | AsyncIterable<JobKey>,
+): AsyncGenerator<number, void, undefined> {
+  for await (const key of keys) yield* revivedOf(store, joins, key, await joins.look(key))
 }
 
-async function revivedOf(store: Store, joins: Joins, join: JobKey, stored: StoredJoin | undefined): Promise<number> {
-  let revived = 0
+async function* revivedOf(
+  store: Store,
+  joins: Joins,
+  join: JobKey,
+  stored: StoredJoin | undefined,
+): AsyncGenerator<number, void, undefined> {
   for (const set of stored?.sets ?? []) {
     const { name, queue, added, counts } = set
     if (counts.dead === 0) continue
@@ -31,10 +42,10 @@ async function revivedOf(store: Store, joins: Joins, join: JobKey, stored: Store
       for (let begin = 0; begin < ids.length; begin += mostLooks) {
         const keys = ids.slice(begin, begin + mostLooks).map((id) => ({ queue, id }))
         const looks = await Promise.all(keys.map((key) => joins.look(key)))
-        for (const [i, key] of keys.entries()) revived += await revivedOf(store, joins, key, looks[i])
+        for (const [i, key] of keys.entries()) yield* revivedOf(store, joins, key, looks[i])
       }
-      revived += await total(() => morgueOf(store).revive(queue, { ids }))
+      const revived = await total(() => morgueOf(store).revive(queue, { ids }))
+      if (revived > 0) yield revived
     }
   }
-  return revived
 }

@@ -21,7 +21,7 @@ import { callForms, callOptions, checkedReason, refuseMore } from '../../core/va
 import { defined } from '../../core/values/defined.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
-import type { JobSelection, Morgue, Page, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
+import type { JobKey, JobSelection, Morgue, Page, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -45,7 +45,14 @@ import {
   orderOf,
   type QueueLook,
 } from './queue-looks.js'
-import { type DrainOptions, type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
+import {
+  type DrainOptions,
+  type LongActionOptions,
+  patientTotal,
+  type StepLoop,
+  total,
+  yieldedSteps,
+} from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 
 /**
@@ -401,29 +408,32 @@ export class QueueAdmin {
       checkRevive(options)
       if (isFilter(where) && options.members)
         throw new InvalidArgumentError("revive({ members }) takes ids or 'all', and no filter. Nothing was changed.")
-      const members =
-        options.members === true && !isFilter(where) ? await this.#reviveMembers(await this.#whereOf(where)) : 0
+      const store = options.members === true ? await this.#connect() : undefined
+      let members = 0
+      if (store?.joins !== undefined) {
+        const joins = this.#deadJoins(store, await this.#whereOf(where))
+        const { step, isOver } = yieldedSteps(revivedMembers(store, store.joins, joins))
+        members = await this.#total(step)
+        // A join that is revived before its members runs without them, if its set goes on.
+        if (!isOver()) return members
+      }
       return members + (await this.#changeDead(where, (morgue, which) => morgue.revive(this.name, which)))
     },
     /** Removes dead jobs for good. Resolves with the number. */
     delete: (where: JobChoice) => this.#changeDead(where, (morgue, which) => morgue.delete(this.name, which)),
   }
 
-  /** Revives the dead members of the chosen dead joins. */
-  async #reviveMembers(where: JobSelection): Promise<number> {
-    const store = await this.#connect()
-    if (store.joins === undefined) return 0
-    let revived = 0
+  /** The chosen dead joins; of given ids it is not known whether they are joins. */
+  async *#deadJoins(store: Store, where: JobSelection): AsyncGenerator<JobKey, void, undefined> {
     if (typeof where === 'object') {
-      for (const id of where.ids) revived += await revivedMembers(store, store.joins, { queue: this.name, id })
-      return revived
+      yield* where.ids.map((id) => ({ queue: this.name, id }))
+      return
     }
     for (let cursor: string | undefined; ; ) {
       const page = await morgueOf(store).list(this.name, { by: 'id', limit: 200, ...(cursor && { cursor }) })
-      for (const { id, isJoin } of page.jobs)
-        if (isJoin) revived += await revivedMembers(store, store.joins, { queue: this.name, id })
+      for (const { id, isJoin } of page.jobs) if (isJoin) yield { queue: this.name, id }
       cursor = page.cursor
-      if (cursor === undefined) return revived
+      if (cursor === undefined) return
     }
   }
 

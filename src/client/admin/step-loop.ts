@@ -65,6 +65,20 @@ export async function patientTotal(
 /** A runner for the steps of an action; resolves with the total of changed jobs. */
 export type StepLoop = (step: () => Promise<Step>, options?: LongActionOptions) => Promise<number>
 
+/** The steps of an action that yields what each has changed. `isOver`: whether it has come to its end. */
+export function yieldedSteps(changes: AsyncGenerator<number, void, undefined>): {
+  readonly step: () => Promise<Step>
+  readonly isOver: () => boolean
+} {
+  let isOver = false
+  const step = async (): Promise<Step> => {
+    const { value, done } = await changes.next()
+    isOver = done === true
+    return { changed: value ?? 0, more: !isOver }
+  }
+  return { step, isOver: () => isOver }
+}
+
 /** A time budget for the steps of an action; a later call of the same action does the rest. */
 export class StepBudget {
   readonly #forMs: number

@@ -4,6 +4,8 @@ import { defineTask, many, type Settled, UnrecoverableError } from 'millrace'
 import { testContext, testMill } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { QueueAdmin } from '#src/client/admin/queue-admin.js'
+import { StepBudget } from '#src/client/admin/step-loop.js'
 
 const now = '2026-03-01T09:00:00Z'
 
@@ -333,6 +335,27 @@ describe('a dead join', () => {
     expect(await mill.queue('reports').morgue.revive([job.id], { members: true })).toBe(3)
     await mill.drain()
     expect(await job.result()).toBe(3)
+  })
+
+  it('is revived with its dead members in bounded steps, itself last, and a later call does the rest', async () => {
+    const strict = defineTask({ name: 'strict', queue: 'reports', joins: { all: many(sum) }, run: async () => {} })
+    const mill = made({ tasks: [sum, strict] })
+    const all = Array.from({ length: 1_500 }, (_, n) => n)
+    const job = await mill.enqueue(strict, undefined, { after: { all } })
+    await mill.queue('sums').jobs.bury('all')
+    const budget = new StepBudget(0, () => 0)
+    const { morgue } = new QueueAdmin('reports', mill.adminParts, budget.loop)
+    const revived: [number, boolean, string | undefined][] = []
+
+    for (let i = 0; i < 3; i += 1)
+      revived.push([await morgue.revive([job.id], { members: true }), budget.more, await job.status()])
+
+    expect(revived).toEqual([
+      [1_000, true, 'dead'],
+      [500, true, 'dead'],
+      [1, false, 'waiting'],
+    ])
+    expect(await mill.queue('sums').depth()).toMatchObject({ ready: 1_500, dead: 0 })
   })
 
   it('is revived with the members of its dead members, though the first of those was deleted', async () => {
