@@ -61,6 +61,15 @@ for (const [name, makeHarness] of wholeStores) {
       traits = await abilitiesOf(makeHarness)
     })
 
+    // A join that is revived, or ended by a claim, needs a long history. Servers that take longer to be asked have short ones.
+    if (!name.startsWith('redis-'))
+      it('gives the same answers and has the same state after every step of a long joined seed', {
+        timeout: 120_000,
+      }, async (context) => {
+        if (!traits.hasJoins) context.skip('no job of the store waits for others')
+        expect(await compare(makeHarness, { seed: 22, steps: 100, kind: 'joined' })).toEqual([])
+      })
+
     for (const seed of seedsOf(name)) {
       it(`gives the same answers and has the same state after every step of seed ${seed}`, async () => {
         expect(await compare(makeHarness, { seed, steps })).toEqual([])

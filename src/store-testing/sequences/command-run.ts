@@ -75,7 +75,7 @@ export class CommandRun {
       case 'setLimits':
         return store.records!.setLimits(command.queue, command.change)
       case 'enqueue':
-        return store.enqueue((await called(store, command.calls)).map((call) => this.#asSent(call)))
+        return store.enqueue((await sendable(store, command.calls)).map((call) => this.#asSent(call)))
       case 'graph':
         return store.joins?.enqueue((await called(store, command.calls)).map((call) => this.#asSent(call)))
       case 'seal':
@@ -219,6 +219,32 @@ async function called(store: Store, calls: readonly PlannedCall[]): Promise<Enqu
   }))
 }
 
+/**
+ * The calls without members of joins that are not there: no producer sends these. A store whose parts have transactions of
+ * their own cannot tell at once that there is no join, and takes them for members until it hears of that.
+ */
+async function sendable(store: Store, calls: readonly PlannedCall[]): Promise<EnqueueCall[]> {
+  const { joins } = store
+  const whole = await called(store, calls)
+  if (joins === undefined) return whole
+  const left = whole.map(async (call) => {
+    const isSent = await Promise.all(
+      call.jobs.map(async ({ id, memberOf = [] }) => {
+        const found = await Promise.all(memberOf.map((place) => isPresent(joins, place, id, call.queue)))
+        return !found.includes(false)
+      }),
+    )
+    return { ...call, jobs: call.jobs.filter((_, i) => isSent[i]) }
+  })
+  return (await Promise.all(left)).filter(({ jobs }) => jobs.length > 0)
+}
+
+/** Whether the join is there, and this job of this queue has the place in it; `queue`: undefined if that is not known. */
+async function isPresent(joins: Joins, place: MemberOf, id: string, queue: string | undefined): Promise<boolean> {
+  const set = (await joins.look(place.join))?.sets.find(({ name }) => name === place.set)
+  return set !== undefined && memberId(set, place.number) === id && (queue ?? set.queue) === set.queue
+}
+
 /** The answer of a sweep without its order, which is the store's own affair. */
 function swept({ failed, more }: Awaited<ReturnType<Joins['sweep']>>): unknown {
   return { failed: failed.map((join) => Object.values(join).join(' ')).sort(), more }
@@ -236,11 +262,7 @@ async function withPresentJoins(joins: Joins, answer: unknown): Promise<unknown>
     return Object.fromEntries(await Promise.all(fields))
   }
   const found = await Promise.all(
-    memberOf.map(async (place) => {
-      const set = (await joins.look(place.join))?.sets.find(({ name }) => name === place.set)
-      const isOfSet = set !== undefined && memberId(set, place.number) === id && (rest.queue ?? set.queue) === set.queue
-      return isOfSet ? [place] : []
-    }),
+    memberOf.map(async (place) => ((await isPresent(joins, place, id, rest.queue)) ? [place] : [])),
   )
   const present = found.flat()
   return { id, ...rest, ...(present.length > 0 ? { memberOf: present } : {}) }
