@@ -34,7 +34,7 @@ export interface DrillSeen extends JoinsSeen {
 }
 
 const queues = ['rows', 'loose', 'sums', 'tops', 'orders'] as const
-/** No run takes longer, however slow the machine. */
+/** The disturbed part of a run takes no longer, however slow the machine, and what follows it neither. */
 const longestMs = 1_800_000
 const disturbEveryMs = 3_000
 /** Nothing has changed in so many looks, half a second apart: longer than a sweep takes to come. */
@@ -86,7 +86,7 @@ export async function joinsDrill(
       await delay(dice.whole(20, 250))
     }
     writeFileSync(mendedIn(folder), '')
-    await settled(mill, operator, startedAt)
+    await settled(mill, operator)
     const rests = await restsOf(mill, plan)
     const seen = judged(plan.seed, plan.joins, readFileSync(ledgerIn(folder), 'utf8'), rests)
     const twice = await completedTwice(mill, plan, rests)
@@ -100,7 +100,8 @@ export async function joinsDrill(
 }
 
 /** Revives what is dead until everything has ended, or nothing changes any more. */
-async function settled(mill: Mill, operator: JoinOperator, startedAt: number): Promise<void> {
+async function settled(mill: Mill, operator: JoinOperator): Promise<void> {
+  const startedAt = performance.now()
   for (let quiet = 0; quiet < quietLooks && performance.now() - startedAt < longestMs; ) {
     await delay(500)
     try {
