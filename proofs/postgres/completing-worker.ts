@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { millrace } from 'millrace'
-import { clients } from '../../test/stores/postgres/postgres-clients.js'
+import { clients } from '../../test/stores/postgres/user/postgres-clients.js'
 import { leaseMs, type WorkerWord } from '../crew.js'
 import { pay, type TransactionSite } from './transaction-words.js'
 

@@ -4,7 +4,7 @@
  */
 
 import { millrace } from 'millrace'
-import { clients } from '../../test/stores/postgres/postgres-clients.js'
+import { clients } from '../../test/stores/postgres/user/postgres-clients.js'
 import {
   die,
   type ProducerSettings,

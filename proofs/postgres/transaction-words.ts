@@ -2,9 +2,9 @@
 
 import { defineTask } from 'millrace'
 import { seededRandom } from '../../test/seeded-random.js'
-import type { Isolation } from '../../test/stores/postgres/postgres-clients.js'
+import type { Isolation } from '../../test/stores/postgres/user/postgres-clients.js'
 
-/** `client`: a name in `test/stores/postgres/postgres-clients`. */
+/** `client`: a name in `test/stores/postgres/user/postgres-clients`. */
 export interface TransactionSite {
   readonly store: string
   readonly client: string

@@ -27,7 +27,7 @@ it('the guide for Prisma does the same, on the client that `prisma generate` mak
   const path = 'docs/guides/prisma.md'
   const page = new Document(path)
   const cwd = folderOf(page)
-  const made = join(root, 'test/stores/postgres/prisma-client.mjs')
+  const made = join(root, 'test/stores/postgres/user/prisma-client.mjs')
   mkdirSync(join(cwd, 'generated'))
   symlinkSync(made, join(cwd, 'generated/client.js'))
   const url = await postgresDatabase()

@@ -55,6 +55,8 @@ const types = { getTypeParser: (type: number) => readers[type] ?? ((text: string
 /** A client that is connected. */
 interface LiveClient {
   readonly client: PostgresClient
+  /** The number of its process in the server. */
+  backend: number
   /** The calls without an answer, and for how many looks in a row nothing has come for them. */
   owed: number
   silentLooks: number
@@ -175,6 +177,11 @@ export class PostgresConnection {
     await this.query(`LISTEN ${quoted(channel)}`)
   }
 
+  /** The process of the server that this connection has now, which hears its channels; undefined while it has none. */
+  get backend(): number | undefined {
+    return this.#live?.backend
+  }
+
   /** Keeps the process alive until the function that it returns is called; a connection without a call does not. */
   hold(): () => void {
     this.#holds(1)
@@ -248,7 +255,7 @@ export class PostgresConnection {
     let trouble: unknown
     for (const host of this.#address.hosts) {
       const client = makeClient(this.#config(host))
-      const live: LiveClient = { client, owed: 0, silentLooks: 0, bytes: 0, isOver: false }
+      const live: LiveClient = { client, backend: 0, owed: 0, silentLooks: 0, bytes: 0, isOver: false }
       const isLost = () => this.#drop(live)
       // An error without a listener would end the process; calls under way are rejected by the driver.
       client.on('error', isLost)
@@ -258,8 +265,9 @@ export class PostgresConnection {
       })
       try {
         await client.connect()
-        const { rows } = await client.query({ text: 'SELECT pg_is_in_recovery()', rowMode: 'array' })
+        const { rows } = await client.query({ text: 'SELECT pg_is_in_recovery(), pg_backend_pid()', rowMode: 'array' })
         if (rows[0]?.[0] === true) throw standby(this.#where)
+        live.backend = Number(rows[0]?.[1])
         for (const channel of this.#channels) await client.query(`LISTEN ${quoted(channel)}`)
         // Its end may come in the packet of its last answer, and is heard before that.
         if (live.isOver) throw new Error('the server ended the connection')

@@ -27,6 +27,11 @@ export class PostgresListener {
     if (!this.isDeaf) await this.#connection.listen(channel, heard)
   }
 
+  /** The process of the server that listens; null: the one of each call. */
+  get backend(): number | null {
+    return this.#isOwn ? (this.#connection.backend ?? 0) : null
+  }
+
   /** Connects again if its own connection was lost: it makes no calls that would. Then all who wait are woken. */
   stay(): void {
     if (this.#isOwn) this.#connection.connect().catch(() => {})

@@ -108,7 +108,7 @@ CREATE TABLE @.tally (
 CREATE INDEX tally_qid ON @.tally (qid);
 CREATE TABLE @.call (n bigint GENERATED ALWAYS AS IDENTITY, at_ms bigint NOT NULL, qid int NOT NULL, ids text NOT NULL, counts int[], answers text);
 CREATE INDEX call_at ON @.call (qid, at_ms);
-CREATE TABLE @.waiter (qid int NOT NULL, channel text NOT NULL, at_us bigint NOT NULL, PRIMARY KEY (qid, channel));
+CREATE TABLE @.waiter (qid int NOT NULL, channel text NOT NULL, at_us bigint NOT NULL, backend int NOT NULL, PRIMARY KEY (qid, channel)) WITH (fillfactor = 50);
 `
 
 /** In this order they are made. */

@@ -5,22 +5,31 @@
 
 import { sqlFunction } from '../schema/sql-function.js'
 
+/** Whether a backend of the server has not ended: who listens on it hears. */
+const lives = (backend: string) => `EXISTS (SELECT FROM pg_stat_get_activity(${backend}))`
+
 /**
  * Rings one waiter of the queue, unless it is paused. `p_later`: for a job that is not due yet; if nobody waits, the next
  * waiter is told. `p_decided`: the caller has looked at the limits of the queue. Returns null, or, with nobody rung, those limits.
+ *
+ * A process that died without a word has left rows: they go with the first ring that finds that their backend has ended. The
+ * backend of a host that died lasts, so the latest waiter is rung, which most probably lives.
  */
 export const ringQueue = sqlFunction(
   'ring_1',
   'p_q int, p_later boolean, p_decided boolean',
   'json',
-  `DECLARE c text; q @.queue;
+  `DECLARE c text; b int; q @.queue;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.stopped THEN RETURN NULL; END IF;
   IF q.limited AND NOT p_decided THEN RETURN @.look_limits_1(p_q, 1, false, 1, '{}', false, NULL); END IF;
-  DELETE FROM @.waiter WHERE ctid = ANY (array(SELECT ctid FROM @.waiter WHERE qid = p_q ORDER BY at_us LIMIT 1 FOR UPDATE SKIP LOCKED))
-    RETURNING channel INTO c;
+  LOOP
+    DELETE FROM @.waiter WHERE ctid = ANY (array(SELECT ctid FROM @.waiter WHERE qid = p_q ORDER BY at_us DESC LIMIT 1 FOR UPDATE SKIP LOCKED))
+      RETURNING channel, backend INTO c, b;
+    EXIT WHEN c IS NULL OR ${lives('b')};
+  END LOOP;
   IF c IS NOT NULL THEN
     PERFORM pg_notify(c, p_q::text);
   ELSIF p_later THEN
@@ -32,8 +41,8 @@ END`,
 
 /**
  * Takes a queue. Rings a waiter in a transaction of a user: heard after its commit, and sent only if somebody waits, so that a
- * busy system takes no lock for it. It writes nothing, because a row that it removed would be locked until that commit. The
- * latest waiter is the one that most probably lives. Returns null.
+ * busy system takes no lock for it. It writes nothing, because a row that it removed would be locked until that commit.
+ * Returns null.
  */
 export const ringInside = sqlFunction(
   'ring_in_1',
@@ -41,20 +50,25 @@ export const ringInside = sqlFunction(
   'json',
   `DECLARE c text;
 BEGIN
-  SELECT channel INTO c FROM @.waiter WHERE qid = p_q AND NOT (SELECT paused FROM @.queue WHERE qid = p_q) ORDER BY at_us DESC LIMIT 1;
+  SELECT channel INTO c FROM @.waiter WHERE qid = p_q AND NOT (SELECT paused FROM @.queue WHERE qid = p_q) AND ${lives('backend')}
+    ORDER BY at_us DESC LIMIT 1;
   IF c IS NOT NULL THEN PERFORM pg_notify(c, p_q::text); END IF;
   RETURN NULL;
 END`,
 )
 
-/** Takes queues and a channel: who listens there waits for them. Returns null. */
+/**
+ * Takes queues, a channel, and the backend that listens to it, null for the one of this call: who listens there waits for them,
+ * and says so from now on. Returns null.
+ */
 export const beginWait = sqlFunction(
   'wait_1',
-  'p_qids int[], p_channel text',
+  'p_qids int[], p_channel text, p_backend int',
   'json',
   `BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  INSERT INTO @.waiter SELECT qid, p_channel, @.us() FROM unnest(p_qids) AS x (qid) ORDER BY qid ON CONFLICT DO NOTHING;
+  INSERT INTO @.waiter SELECT qid, p_channel, @.us(), coalesce(p_backend, pg_backend_pid()) FROM unnest(p_qids) AS x (qid) ORDER BY qid
+    ON CONFLICT (qid, channel) DO UPDATE SET at_us = excluded.at_us, backend = excluded.backend;
   RETURN NULL;
 END`,
 )

@@ -123,7 +123,7 @@ export class PostgresWait {
     const ear = {
       attend: async () => {
         this.#listener.stay()
-        if (!this.#isClosed) await this.#connection.call(beginWait, [topics, this.#channel])
+        if (!this.#isClosed) await this.#register(topics)
       },
       heard: async (forMs: number) => {
         if (!sleeper.isOver && !this.#isClosed) await sleeper.sleep(Math.min(forMs, this.#lookAfterMs(looks++)))
@@ -203,17 +203,23 @@ export class PostgresWait {
     const qids = queues.map(({ qid }) => qid)
     this.#listener.stay()
     const [, looked] = await Promise.all([
-      registers ? this.#connection.call(beginWait, [qids, this.#channel]) : undefined,
+      registers ? this.#register(qids) : undefined,
       this.#connection.call(lookForWork, [qids, isFirst]),
     ])
     const answer = looked as { now: number; queues: (WaitLook | null)[] }
     return queues.filter((_, i) => wantsClaimer(answer.queues[i]!, answer.now))
   }
 
+  /** A ring for one who hears nothing would be lost. */
+  async #register(qids: readonly number[]): Promise<void> {
+    const { isDeaf, backend } = this.#listener
+    if (!isDeaf) await this.#connection.call(beginWait, [qids, this.#channel, backend])
+  }
+
   /** The queues for which nobody else of this process waits are waited for no more. */
   async #leave(queues: readonly NumberedQueue[], sleeper: WaitingOne): Promise<void> {
     const qids = queues.map(({ qid }) => qid).filter((qid) => ![...this.#waiters].some((one) => one.qids.has(qid)))
-    if (qids.length === 0 || this.#isClosed) return
+    if (qids.length === 0 || this.#isClosed || this.#listener.isDeaf) return
     const over = await this.#connection.call(endWait, [qids, this.#channel]).catch(() => [])
     // A ring that was on its way to this waiter, and is not the one that woke it, is for another.
     for (const qid of over as number[])
@@ -249,7 +255,7 @@ export class PostgresWait {
   #registerAgain(qid: number): void {
     setTimeout(() => {
       if (this.#isClosed || ![...this.#waiters].some((one) => one.qids.has(qid))) return
-      this.#connection.call(beginWait, [[qid], this.#channel]).catch(() => {})
+      this.#register([qid]).catch(() => {})
     }, againMs).unref()
   }
 }

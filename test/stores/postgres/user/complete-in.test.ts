@@ -5,9 +5,9 @@ import { once } from 'node:events'
 import { defineTask, type JobContext, millrace } from 'millrace'
 import pg from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
-import { root } from '../../cli/project.js'
-import { nextEvent } from '../../next-event.js'
-import { postgresStoreAddress, workerPostgres } from '../../worker-postgres.js'
+import { root } from '../../../cli/project.js'
+import { nextEvent } from '../../../next-event.js'
+import { postgresStoreAddress, workerPostgres } from '../../../worker-postgres.js'
 
 async function connected(): Promise<pg.Client> {
   const client = new pg.Client((await workerPostgres()).url)

@@ -3,8 +3,8 @@
 import { defineTask, type Mill, type MillOptions, millrace } from 'millrace'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { nextEvent } from '../../next-event.js'
-import { postgresStoreAddress, workerPostgres } from '../../worker-postgres.js'
+import { nextEvent } from '../../../next-event.js'
+import { postgresStoreAddress, workerPostgres } from '../../../worker-postgres.js'
 import { type Client, clients, type Isolation } from './postgres-clients.js'
 
 interface Bill {

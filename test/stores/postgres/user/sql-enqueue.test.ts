@@ -3,8 +3,8 @@
 import { defineTask, millrace } from 'millrace'
 import pg from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
-import { nextEvent } from '../../next-event.js'
-import { postgresStoreAddress, workerPostgres } from '../../worker-postgres.js'
+import { nextEvent } from '../../../next-event.js'
+import { postgresStoreAddress, workerPostgres } from '../../../worker-postgres.js'
 
 async function scene() {
   const store = await postgresStoreAddress()
