@@ -1,6 +1,7 @@
 /** The Postgres store: jobs in tables of a schema of its own. */
 
 import { setMaxListeners } from 'node:events'
+import { setImmediate as breath } from 'node:timers/promises'
 import { ClosedError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
@@ -84,8 +85,8 @@ export class PostgresStore implements Store {
   readonly #closing = new AbortController()
   #schema: Promise<void> | undefined
   #isClosed = false
-  /** The calls that have no answer yet. */
-  readonly #calls = new Set<Promise<unknown>>()
+  /** The calls that have no answer yet, each with the way to reject it. */
+  readonly #calls = new Map<Promise<unknown>, (error: Error) => void>()
 
   constructor({ address, mostClaimBytes: most = mostClaimBytes }: PostgresStoreParts) {
     const connection = new PostgresConnection(address, address.schema ?? 'millrace')
@@ -182,10 +183,8 @@ export class PostgresStore implements Store {
     return this.#underWay(() => depthsOf(this.#connection, this.#queues, queues))
   }
 
-  async wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
-    this.#refuseClosed()
-    await this.#ready()
-    return this.#wait.forQueues(queues, forMs, signal)
+  wait(queues: readonly string[], forMs: number, signal: AbortSignal): Promise<string[]> {
+    return this.#underWay(() => this.#wait.forQueues(queues, forMs, signal))
   }
 
   async close(): Promise<void> {
@@ -198,9 +197,12 @@ export class PostgresStore implements Store {
       const late = new Promise<void>((resolve) => {
         timer = setTimeout(resolve, closeMs)
       })
-      await Promise.race([Promise.allSettled(this.#calls), late])
+      await Promise.race([Promise.allSettled(this.#calls.keys()), late])
       clearTimeout(timer)
     }
+    // Nobody hears of a failure once the store is closed.
+    for (const reject of this.#calls.values()) reject(new ClosedError('the Postgres store'))
+    if (this.#calls.size > 0) await breath()
     await Promise.all([this.#connection.close(), this.#listener.close(), this.#runner.close()])
   }
 
@@ -219,9 +221,11 @@ export class PostgresStore implements Store {
   async #underWay<T>(call: () => Promise<T>): Promise<T> {
     this.#refuseClosed()
     const answer = this.#ready().then(call)
-    this.#calls.add(answer)
+    const closed = new Promise<never>((_, reject) => {
+      this.#calls.set(answer, reject)
+    })
     try {
-      return await answer
+      return await Promise.race([answer, closed])
     } finally {
       this.#calls.delete(answer)
     }

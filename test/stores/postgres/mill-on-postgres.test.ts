@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { defineTask, type Mill, type MillOptions, millrace, postgresStore } from 'millrace'
 import pg from 'pg'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { root } from '../../cli/project.js'
 import { nextEvent } from '../../next-event.js'
 import { postgresStoreAddress, workerPostgres } from '../../worker-postgres.js'
@@ -169,4 +169,28 @@ it('the command line takes the address from the environment', async () => {
     console.log(run('enqueue', 'mail', '1').stderr, run('stats', '--json').stdout)`
 
   expect(await printed(program, store)).toMatch(/"ready":1/)
+})
+
+it('a call that hangs when the mill closes has failed before it has closed', async () => {
+  const store = await postgresStoreAddress()
+  const [url, schema] = store.split('?schema=')
+  const admin = new pg.Client(url)
+  await admin.connect()
+  onTestFinished(() => admin.end())
+  const hang = defineTask({
+    name: 'hang',
+    run: async () => void (await admin.query(`BEGIN; LOCK TABLE ${schema}.job`)),
+  })
+  const mill = closedMill({ store, tasks: [hang] })
+  const order: string[] = []
+  mill.on('store.failed', ({ call }) => order.push(call))
+  await mill.enqueue(hang, null)
+  await mill.worker({ grace: 0 }).start()
+  const waiting = `SELECT FROM pg_locks WHERE NOT granted AND relation = '${schema}.job'::regclass`
+  await vi.waitFor(async () => expect((await admin.query(waiting)).rowCount).toBe(1))
+  await mill.close()
+  order.push('closed')
+  await admin.query('ROLLBACK')
+
+  expect(order).toEqual(['settle', 'closed'])
 })
