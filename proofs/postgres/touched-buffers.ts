@@ -58,7 +58,7 @@ export class TouchedBuffers {
       text: text.replaceAll(/\s+/g, ' '),
       buffers: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'],
     }))
-    const isCall = ({ text }: { readonly text: string }) => /^SELECT "?\w+"?\.\w+\(/.test(text)
+    const isCall = ({ text }: { readonly text: string }) => /^SELECT CASE WHEN set_config\(/.test(text)
     const calls = all.filter((one) => isCall(one) && !behind.test(one.text))
     const worst = all.filter((one) => !isCall(one)).sort((a, b) => b.buffers - a.buffers)[0]
     return {

@@ -16,6 +16,8 @@ import { postgresError, postgresFailure } from './postgres-errors.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
 const patienceMs = 2_000
+/** How long one try of a call waits for a row or a table that somebody else has locked; the calls behind it wait as long. */
+const lockMs = 500
 /** How long one host is waited for. */
 const connectMs = 2_000
 /** A connection that owes an answer and says nothing for so long is given up. */
@@ -97,7 +99,8 @@ export class PostgresConnection {
     let text = this.#texts.get(name)
     if (text === undefined) {
       const places = takes === '' ? [] : values.map((_, i) => `$${i + 1}`)
-      text = `SELECT ${quoted(this.schema)}.${name}(${places.join(', ')})`
+      const bound = `set_config('lock_timeout', '${lockMs}ms', true)`
+      text = `SELECT CASE WHEN ${bound} <> '' THEN ${quoted(this.schema)}.${name}(${places.join(', ')}) END`
       this.#texts.set(name, text)
     }
     const [row] = await this.query(text, values)
@@ -162,7 +165,8 @@ export class PostgresConnection {
         if (isMillraceError(error) && !hasCode(error, 'store-unavailable')) throw error
         const failure = isMillraceError(error) ? 'elsewhere' : postgresFailure(error, hasLeft)
         if ((failure === 'elsewhere' || failure === 'in-doubt') && live !== undefined) this.#drop(live)
-        if (failure !== 'again' && failure !== 'elsewhere') throw postgresError(this.#where, error, failure)
+        if (failure !== 'again' && failure !== 'locked' && failure !== 'elsewhere')
+          throw postgresError(this.#where, error, failure)
         const leftMs = endsAt - systemClock.mono()
         if (leftMs <= 0) throw isMillraceError(error) ? error : postgresError(this.#where, error, failure)
         await delay(Math.min(outageDelayMs(failures, systemRandom), leftMs))

@@ -11,19 +11,19 @@ import { messageOf } from '../../../core/messages/describe.js'
 
 /**
  * The result of a failed call. `again`: not carried out, and worth sending at once · `elsewhere`: not carried out, and this
- * connection is of no more use · `in-doubt`: sent, and perhaps carried out · `full`, `refused`, `corrupt`, `unfit`: not carried
+ * connection is of no more use · `locked`: not carried out, and somebody else is in the way · `in-doubt`: sent, and perhaps carried out · `full`, `refused`, `corrupt`, `unfit`: not carried
  * out, and sending it again does not help.
  */
-type PostgresFailure = 'again' | 'elsewhere' | 'in-doubt' | 'full' | 'refused' | 'corrupt' | 'unfit'
+type PostgresFailure = 'again' | 'locked' | 'elsewhere' | 'in-doubt' | 'full' | 'refused' | 'corrupt' | 'unfit'
 
 /** By SQLSTATE, or by its class of two letters. */
 const failures: Readonly<Record<string, PostgresFailure>> = {
   // Serialization failure and deadlock: the transaction was rolled back.
   '40001': 'again',
   '40P01': 'again',
-  // A lock or the statement took too long.
-  '55P03': 'again',
+  // The statement took too long.
   '57014': 'again',
+  '55P03': 'locked',
   // A standby takes no writes: another server has become the primary.
   '25006': 'elsewhere',
   // A transaction was idle for too long: this process stood still.
@@ -69,6 +69,8 @@ export function postgresError(where: string, error: unknown, failure: PostgresFa
       return new StoreCorruptError(
         `the Postgres at ${where} holds something that is not Millrace's, or is damaged, in the store's schema (${said}). Give the store a schema of its own.`,
       )
+    case 'locked':
+      return lockedError(`the Postgres at ${where} has rows that this call needs`)
     case 'in-doubt':
       return new StoreUnavailableError(
         `the connection to the Postgres at ${where} was lost before the answer came (${said}). Whether the call was carried out is in doubt.`,
@@ -79,6 +81,14 @@ export function postgresError(where: string, error: unknown, failure: PostgresFa
         { inDoubt: false },
       )
   }
+}
+
+/** `what`: what a transaction of somebody else has. */
+export function lockedError(what: string): StoreUnavailableError {
+  return new StoreUnavailableError(
+    `${what} in a transaction that is still open (perhaps one with completeIn or enqueueIn). Nothing was changed by this call. End that transaction, and try again: pg_stat_activity lists the transactions that are open, the oldest by xact_start.`,
+    { inDoubt: false },
+  )
 }
 
 /** The code of an error that the server reported; undefined for one of the driver or the network. */

@@ -45,6 +45,7 @@ BEGIN
     FROM @.job j JOIN lost ON lost.id = j.id WHERE j.qid = p_q GROUP BY j.fence ON CONFLICT DO NOTHING RETURNING fence)
   SELECT array_agg(id ORDER BY id) INTO ids FROM lost;
   IF ids IS NOT NULL THEN mended := mended || json_build_array('lease', ids); END IF;
+  PERFORM @.fold_left_1(p_q);
   WITH wrong AS (${ofQueue(lostClaims)} FOR UPDATE OF b),
   u AS (UPDATE @.bunch b SET n = j.n, lo = j.lo, hi = j.hi, lo_rank = j.lo_rank, hi_rank = j.hi_rank
     FROM wrong, LATERAL (SELECT count(*) AS n, min(stamp) AS lo, max(stamp) AS hi, min(rank) AS lo_rank, max(rank) AS hi_rank FROM @.job o

@@ -15,8 +15,9 @@ const shownIds = 3
 /** The jobs that run and have no claim, of queue `$1`. */
 export const claimless = `SELECT j.id, j.fence FROM @.job j WHERE j.qid = $1 AND j.fence > 0 AND NOT EXISTS (SELECT FROM @.bunch b WHERE b.fence = j.fence)`
 
-/** The claims of queue `$1` that do not know their jobs: how many they are, and between which places. */
-export const lostClaims = `SELECT b.fence FROM @.bunch b CROSS JOIN LATERAL (SELECT count(*) AS n, min(stamp) AS lo, max(stamp) AS hi, min(rank) AS lo_rank,
+/** The claims of queue `$1` that do not know their jobs: how many they are, and between which places. What has left them is still counted. */
+export const lostClaims = `SELECT b.fence FROM @.bunch b CROSS JOIN LATERAL (SELECT count(*) + (SELECT count(*) FROM @.bunch_left l
+      WHERE l.qid = b.qid AND l.fence = b.fence) AS n, min(stamp) AS lo, max(stamp) AS hi, min(rank) AS lo_rank,
     max(rank) AS hi_rank FROM @.job j WHERE j.qid = b.qid AND j.fence = b.fence) j
   WHERE b.qid = $1 AND (j.n <> b.n OR j.lo < b.lo OR j.hi > b.hi OR j.lo_rank < b.lo_rank OR j.hi_rank > b.hi_rank)`
 

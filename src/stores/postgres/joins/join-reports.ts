@@ -109,6 +109,8 @@ const lockJoin = sqlFunction(
   'boolean',
   `DECLARE is_open boolean;
 BEGIN
+  -- One that runs hears none, and may be locked by a transaction of its user.
+  IF EXISTS (SELECT FROM @.job WHERE id = p_id AND qid + 0 = p_q AND fence > 0) THEN RETURN false; END IF;
   -- The join may be revived between the two looks.
   FOR i IN 1 .. 2 LOOP
     SELECT pool = -1 AND fence = 0 AND flags & 160 = 32 INTO is_open FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;

@@ -49,7 +49,16 @@ const leaveLanes = sqlFunction(
   'void',
   `BEGIN
   INSERT INTO @.lane_count SELECT p_q, g, -count(*) FROM unnest(p_grps) g GROUP BY g;
-  IF NOT p_bounded THEN RETURN; END IF;
+  IF p_bounded THEN PERFORM @.free_lanes_1(p_q, p_grps); END IF;
+END`,
+)
+
+/** There is room for these groups of a queue: their lanes have turns again if they waited for an end. Returns nothing. */
+const freeLanes = sqlFunction(
+  'free_lanes_1',
+  'p_q int, p_grps text[]',
+  'void',
+  `BEGIN
   PERFORM FROM @.lane WHERE qid = p_q AND grp = ANY (p_grps) ORDER BY grp FOR KEY SHARE;
   PERFORM FROM @.lane WHERE qid = p_q AND grp = ANY (p_grps) AND blocked AND NOT paused ORDER BY grp FOR NO KEY UPDATE;
   IF FOUND THEN
@@ -81,4 +90,4 @@ BEGIN
 END`,
 )
 
-export const laneFunctions = [enterLanes, leaveLanes, holdBack]
+export const laneFunctions = [enterLanes, leaveLanes, freeLanes, holdBack]

@@ -120,7 +120,8 @@ BEGIN
     'open', (SELECT count(*) FROM (SELECT FROM @.lane WHERE qid = p_q AND turn IS NOT NULL LIMIT cardinality(names) + 1) z),
     'of', json_build_object('qid', q.qid, 'name', q.name, 'kind', q.kind, 'shard', q.shard, 'shards', q.shards, 'ord', q.ord, 'exclusive', q.exclusive),
     'siblings', array_to_json(siblings), 'siblingsRunning', (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = ANY (siblings)),
-    'running', CASE WHEN is_busy OR coalesce(q.max_running, q.max_per_group) IS NOT NULL THEN (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = p_q) ELSE 0 END,
+    'running', CASE WHEN is_busy OR coalesce(q.max_running, q.max_per_group) IS NOT NULL THEN (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = p_q)
+      - (SELECT count(*) FROM @.bunch_left l WHERE l.qid = p_q) ELSE 0 END,
     'groupedRunning', CASE WHEN q.max_per_group IS NOT NULL THEN (SELECT coalesce(sum(c.n), 0) FROM @.lane_count c WHERE c.qid = p_q) ELSE 0 END,
     'free', free, 'lanes', lanes, 'others', EXISTS (SELECT FROM (SELECT grp FROM @.lane WHERE qid = p_q AND shut_until IS NOT NULL AND NOT grp = ANY (shut) ORDER BY qid, shut_until, grp LIMIT 10) l, @.job j
       WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi)

@@ -1,11 +1,14 @@
 /** Records of a Postgres store: administration of single jobs and whole queues, in bounded steps. */
 
+import { setTimeout as delay } from 'node:timers/promises'
 import type { JobState } from '../../../core/job/job.js'
+import { systemClock } from '../../../core/platform/clock.js'
 import type { JobSelection, Records, Step } from '../../contract/job-records.js'
 import { completed, dead, ready, running, scheduled, waiting } from '../../rows/job-row.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { lockedError } from '../client/postgres-errors.js'
 import { reviveIds, runNextNow } from '../ordered/ordered-admin.js'
 import { storedText } from '../schema/stored-payload.js'
 import { lookAtJobs } from '../work/end-functions.js'
@@ -27,6 +30,12 @@ interface SelectedRow extends EndingRow {
   /** Of an ordered id: how many payloads are not in hand. */
   readonly payloads: number
 }
+
+/** How long an action on single jobs waits for somebody else who has locked them, and how often it tries. */
+const lockedMs = 2_000
+/** The same for an action on a whole queue, which then passes over them. */
+const passedOverMs = 500
+const lockedPauseMs = 50
 
 interface RecordsParts {
   readonly connection: PostgresConnection
@@ -69,6 +78,7 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
         payloads += Number(row.payloads)
       }
       left -= taken.length
+      const until = systemClock.mono() + (ids === null ? passedOverMs : lockedMs)
       for (let these = taken; these.length > 0; ) {
         const done = await change(queue, these)
         changed += done
@@ -78,6 +88,13 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
           these.map(({ id }) => id),
           these.length,
         )
+        if (done > 0 || these.length === 0) continue
+        // A transaction of a user ends these jobs; of a whole queue all others have been changed.
+        if (systemClock.mono() >= until) {
+          if (ids === null) break
+          throw lockedJob(name, these[0]!.id)
+        }
+        await delay(lockedPauseMs)
       }
       if (rows.length > taken.length) return { changed, more: true }
     }
@@ -164,13 +181,16 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
       ),
 
     async fail(name, id, { delayMs, last = false, reason }) {
-      for (;;) {
+      for (let fence: number | undefined; ; ) {
         const queue = await reshards.homeOf(name, id)
         const [, [row]] = (await connection.call(lookAtJobs, [queue.qid, [id]])) as [number, Partial<EndingRow>[]]
         if (!row?.fence) return 'gone'
+        // Its claim is held, and yet it could not be settled.
+        if (row.fence === fence) throw lockedJob(name, id)
         const failure = { kind: 'retry', delayMs, last, error: reason, reason } as const
         const [answer] = await settle.settle([{ queue: name, id, fence: row.fence, ...failure }])
         if (answer === 'ok') return 'ok'
+        fence = row.fence
       }
     },
 
@@ -270,6 +290,10 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
 
 function unchanged({ id, fence, attempt, crashes, error, pool }: EndingRow) {
   return { id, fence, attempt, crashes, error, pool: Math.max(pool, 0) }
+}
+
+function lockedJob(queue: string, id: string): Error {
+  return lockedError(`job '${id}' of queue '${queue}' is ended`)
 }
 
 function isOrdered({ kind }: NumberedQueue): boolean {

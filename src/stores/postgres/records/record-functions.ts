@@ -49,7 +49,7 @@ END`,
 
 /**
  * Running jobs are to be cancelled, and what waits behind them goes. Takes a queue, ids with their fences, and the reason or null.
- * Returns how many it marked.
+ * Returns how many it marked. It passes over those that somebody else has locked.
  */
 export const askToCancel = sqlFunction(
   'ask_cancel_1',
@@ -57,13 +57,14 @@ export const askToCancel = sqlFunction(
   'json',
   `DECLARE done text[];
 BEGIN
-  WITH u AS (UPDATE @.job SET flags = flags | CASE WHEN p_reason IS NULL THEN 8 ELSE 12 END FROM unnest(p_ids, p_fences) x (i, f)
-    WHERE id = x.i COLLATE "C" AND qid + 0 = p_q AND fence = x.f AND flags & 8 = 0 RETURNING id) SELECT array_agg(id) INTO done FROM u;
+  done := array(SELECT id FROM unnest(p_ids, p_fences) x (i, f) JOIN @.job ON id = x.i COLLATE "C" AND qid + 0 = p_q AND fence = x.f AND flags & 8 = 0
+    FOR UPDATE OF job SKIP LOCKED);
+  UPDATE @.job SET flags = flags | CASE WHEN p_reason IS NULL THEN 8 ELSE 12 END WHERE id = ANY (done) AND qid + 0 = p_q;
   INSERT INTO @.checkpoint (qid, id, reason) SELECT p_q, x, p_reason FROM unnest(done) x WHERE p_reason IS NOT NULL
     ON CONFLICT (id, qid) DO UPDATE SET reason = p_reason;
   DELETE FROM @.payload p USING @.job j WHERE j.id = ANY (done) AND j.qid + 0 = p_q AND p.head = j.head AND NOT p.seq = ANY (j.hand);
   UPDATE @.job SET next_stamp = NULL, next_created_ms = NULL WHERE id = ANY (done) AND qid + 0 = p_q AND next_stamp IS NOT NULL;
-  RETURN to_json(coalesce(cardinality(done), 0));
+  RETURN to_json(cardinality(done));
 END`,
 )
 

@@ -38,6 +38,9 @@ CREATE INDEX job_expires ON @.job (qid, expires_ms) WHERE expires_ms IS NOT NULL
  * their own in `beat`, and so is its worker: a job may have been adopted. They lie between the
  * places `lo` and `hi`, in the ranks from `lo_rank` to `hi_rank`, in one pool; 3 stands for 0 and 2.
  *
+ * `bunch_left`: jobs that have ended in a transaction of a user, of which their bunches do not know yet. `told`: the number from
+ * which on there are reports for joins. Such a transaction may stay open for long, so it must lock nothing but the row of its job.
+ *
  * `checkpoint`: what a job has beside its row: its checkpoint, its log, its fields, and why it is to be cancelled. `expected`:
  * the jobs whose results somebody waits for.
  */
@@ -47,6 +50,8 @@ CREATE TABLE @.bunch (
   lo_rank int NOT NULL, hi_rank int NOT NULL, pool smallint NOT NULL, alone boolean NOT NULL, worker text NOT NULL
 ) WITH (fillfactor = 50);
 CREATE INDEX bunch_lease ON @.bunch (qid, lease_ms);
+CREATE TABLE @.bunch_left (qid int NOT NULL, fence bigint NOT NULL, id text COLLATE "C" NOT NULL, grp text COLLATE "C", told bigint);
+CREATE INDEX bunch_left_qid ON @.bunch_left (qid);
 CREATE TABLE @.beat (
   qid int NOT NULL, id text COLLATE "C" NOT NULL, fence bigint NOT NULL, lease_ms bigint, started_ms bigint,
   host text, boot text, pidns text, pid bigint, ticks bigint, progress text, worker text, PRIMARY KEY (id, qid)

@@ -4,9 +4,9 @@ import { UnsupportedByStoreError } from '../../../core/errors.js'
 import type { Enqueued } from '../../contract/new-job.js'
 import type { ClaimKey } from '../../contract/settle.js'
 import type { Transactions, UserConnection, UserEnqueueCall } from '../../contract/transactions.js'
+import { completeInside } from '../work/end-functions.js'
 import { PostgresEnqueue } from '../work/postgres-enqueue.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
-import { completeJobs } from '../work/step-function.js'
 import { callsIn } from './user-calls.js'
 
 export class PostgresTransactions implements Transactions {
@@ -32,11 +32,9 @@ export class PostgresTransactions implements Transactions {
     return new PostgresEnqueue(callsIn(connection, this.#schema), this.#queues).enqueueIn(call, wakes)
   }
 
-  /** The row of its claim is locked until the transaction ends, so this is to be the last statement before the commit. */
+  /** The row of the job is locked until the transaction ends, so this is to be the last statement before the commit. */
   async complete(connection: UserConnection, { queue, id, fence }: ClaimKey): Promise<boolean> {
     const [plain] = await this.#queues.named([queue])
-    const answer = await callsIn(connection, this.#schema).call(completeJobs, [plain!.qid, fence, [id], null, null])
-    const [missing] = (answer ?? [[]]) as [string[]]
-    return missing.length === 0
+    return (await callsIn(connection, this.#schema).call(completeInside, [plain!.qid, fence, id])) as boolean
   }
 }

@@ -28,7 +28,8 @@ END`,
  *
  * A job of a group that waits does so in its lane; `hold`: until when in ms from now its queue, or its `holdGroup`, is held back.
  *
- * Returns `[now, done, told, woke, freed, limited]`: for each end, whether the job was still as it was seen; the number from which on
+ * Returns `[now, done, told, woke, freed, limited]`: for each end, whether the job was still as it was seen, null if somebody else
+ * has it locked, perhaps a transaction of a user, which may stay open for long; the number from which on
  * there are reports for joins, null if there are none; whether a job is ready because its signal came first; whether some end may
  * have made room for jobs; and whether the queue is limited.
  */
@@ -46,7 +47,10 @@ BEGIN
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
       reason text, delay bigint, "forMs" bigint, state int, result text, codec text, count text,
       started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint, rest boolean, hold bigint, "holdGroup" text) LOOP
-    SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR UPDATE;
+    SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR UPDATE SKIP LOCKED;
+    IF o.id IS NULL AND EXISTS (SELECT FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence) THEN
+      done := done || NULL::boolean; CONTINUE;
+    END IF;
     -- Somebody else may have run it now.
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN done := done || false; CONTINUE; END IF;
     held := NULL; b := NULL;
@@ -137,6 +141,78 @@ BEGIN
   IF cardinality(left_grps) > 0 THEN PERFORM @.leave_lanes_1(p_q, left_grps, freed); END IF;
   IF cardinality(short_grps) > 0 THEN PERFORM @.shorten_lanes_1(p_q, short_grps); END IF;
   RETURN json_build_array(ms, array_to_json(done), told, woke, freed, q.limited);
+END`,
+)
+
+/**
+ * Completes a job in a transaction of a user. It locks the row of the job, and only inserts beside that: who settles other jobs
+ * of the claim, renews it or makes room by it does not wait for this transaction. Takes a queue, a fence and an id. Returns
+ * whether the claim was still held.
+ */
+export const completeInside = sqlFunction(
+  'complete_in_1',
+  'p_q int, p_fence bigint, p_id text',
+  'json',
+  `DECLARE ms bigint := @.us() / 1000; o @.job; told bigint;
+BEGIN
+  DELETE FROM @.job WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND fence = p_fence AND p_fence > 0 RETURNING * INTO o;
+  IF o.id IS NULL THEN RETURN to_json(false); END IF;
+  IF o.remember_ms > 0 THEN
+    INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task)
+      VALUES (p_q, 7, o.rank, o.attempt, o.crashes, abs(o.stamp), o.created_ms, ms, ms + o.remember_ms, o.remember_ms, o.id, o.task)
+      ON CONFLICT (id, qid) DO UPDATE SET state = 7, finished_ms = ms, until_ms = excluded.until_ms;
+  END IF;
+  IF o.flags & 4 > 0 THEN DELETE FROM @.checkpoint WHERE id = o.id AND qid + 0 = p_q; END IF;
+  INSERT INTO @.tally (qid, processed) VALUES (p_q, 1);
+  IF o.grp IS NOT NULL THEN INSERT INTO @.lane_count VALUES (p_q, o.grp, -1); END IF;
+  IF o.flags & 112 > 0 THEN
+    told := nextval(pg_get_serial_sequence('@.join_report', 'n'));
+    PERFORM @.leave_ties_1(p_q, o.id, o.flags, o.places, 0, NULL, NULL, NULL);
+  END IF;
+  INSERT INTO @.bunch_left VALUES (p_q, p_fence, o.id, o.grp, told);
+  RETURN to_json(true);
+END`,
+)
+
+/**
+ * Jobs that ended in committed transactions of users leave their claims, and the lanes of their groups have room. Takes a queue.
+ * Returns null if there are none, otherwise `[told, freed]`: the number from which on there are reports for joins, or null; and
+ * whether that may have made room for jobs.
+ */
+export const foldLeft = sqlFunction(
+  'fold_left_1',
+  'p_q int',
+  'json',
+  `DECLARE x record; told bigint; grps text[] := '{}'; is_any boolean := false; is_bounded boolean;
+BEGIN
+  FOR x IN WITH d AS (DELETE FROM @.bunch_left WHERE ctid = ANY (array(SELECT ctid FROM @.bunch_left WHERE qid = p_q FOR UPDATE SKIP LOCKED)) RETURNING *)
+      SELECT fence AS f, count(*) AS k, array_agg(id) AS ids, array_agg(grp) FILTER (WHERE grp IS NOT NULL) AS of, min(d.told) AS first_told
+      FROM d GROUP BY fence ORDER BY fence LOOP
+    is_any := true; told := least(told, x.first_told); grps := grps || coalesce(x.of, '{}');
+    DELETE FROM @.beat WHERE id = ANY (x.ids) AND qid + 0 = p_q AND fence = x.f;
+    UPDATE @.bunch SET n = n - x.k WHERE fence = x.f;
+    DELETE FROM @.bunch WHERE fence = x.f AND n <= 0;
+  END LOOP;
+  IF NOT is_any THEN RETURN NULL; END IF;
+  SELECT bounded INTO is_bounded FROM @.queue WHERE qid = p_q;
+  IF is_bounded AND cardinality(grps) > 0 THEN PERFORM @.free_lanes_1(p_q, grps); END IF;
+  RETURN json_build_array(told, is_bounded);
+END`,
+)
+
+/**
+ * Expired claims of jobs that somebody has locked are looked at again in a second: a transaction of a user that ends a job is a
+ * sign of its life. Takes a queue, and the ids and fences of the jobs. Returns null.
+ */
+export const postponeLeases = sqlFunction(
+  'postpone_1',
+  'p_q int, p_ids text[], p_fences bigint[]',
+  'json',
+  `DECLARE ms bigint := @.us() / 1000;
+BEGIN
+  UPDATE @.bunch SET lease_ms = ms + 1000 WHERE fence = ANY (p_fences) AND lease_ms <= ms;
+  UPDATE @.beat SET lease_ms = ms + 1000 WHERE id = ANY (p_ids) AND qid + 0 = p_q AND fence = ANY (p_fences) AND lease_ms <= ms;
+  RETURN NULL;
 END`,
 )
 
@@ -254,4 +330,17 @@ BEGIN
 END`,
 )
 
-export const endFunctions = [lookAtJobs, endJobs, trimEnded, crashedJobs, retireBunches, spareLeases, expiredJobs]
+export const endFunctions = [
+  ...[
+    lookAtJobs,
+    endJobs,
+    completeInside,
+    foldLeft,
+    postponeLeases,
+    trimEnded,
+    crashedJobs,
+    retireBunches,
+    spareLeases,
+  ],
+  expiredJobs,
+]

@@ -44,7 +44,7 @@ BEGIN
       'aside', (SELECT count(*) FROM @.job WHERE qid = q.qid AND pool = -1),
       'payloads', CASE q.kind WHEN 'ordered' THEN @.pending_1(q.qid) ELSE c.waiting END,
       'suspects', (SELECT count(*) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0),
-      'running', (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = q.qid),
+      'running', (SELECT coalesce(sum(b.n), 0) FROM @.bunch b WHERE b.qid = q.qid) - (SELECT count(*) FROM @.bunch_left l WHERE l.qid = q.qid),
       'oldest', oldest / 1000, 'lostAt', q.lost_at, 'paused', q.paused, 'draining', q.draining);
   END LOOP;
   RETURN json_build_object('now', t / 1000, 'rows', array_to_json(rows));

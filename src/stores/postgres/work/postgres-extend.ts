@@ -30,6 +30,8 @@ BEGIN
   IF cardinality(held) = b.n AND own = 0 THEN
     UPDATE @.bunch SET lease_ms = greatest(lease_ms, ms + p_lease) WHERE fence = p_fence;
   ELSE
+    -- A job that a transaction of its user ends is locked for as long as that is open.
+    held := array(SELECT id FROM @.job WHERE id = ANY (held) AND qid + 0 = p_q AND fence = p_fence ORDER BY id FOR NO KEY UPDATE SKIP LOCKED);
     INSERT INTO @.beat AS o (qid, id, fence, lease_ms) SELECT p_q, id, p_fence, greatest(b.lease_ms, ms + p_lease) FROM unnest(held) AS x (id)
       ON CONFLICT (id, qid) DO UPDATE SET fence = p_fence,
         lease_ms = greatest(CASE WHEN o.fence = p_fence THEN coalesce(o.lease_ms, b.lease_ms) ELSE b.lease_ms END, ms + p_lease);
@@ -51,8 +53,17 @@ const recordBeats = sqlFunction(
 BEGIN
   FOR e IN SELECT * FROM json_to_recordset(p_beats) AS x (id text, fence bigint, started bigint, host text, boot text, pidns text, pid bigint,
       ticks bigint, progress text, checkpoint text, codec text, weight int, log text) ORDER BY id LOOP
-    PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence FOR UPDATE;
-    CONTINUE WHEN NOT FOUND;
+    PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence FOR UPDATE SKIP LOCKED;
+    IF NOT FOUND THEN
+      BEGIN
+        PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence FOR UPDATE;
+        CONTINUE WHEN NOT FOUND;
+      EXCEPTION WHEN lock_not_available THEN
+        -- A transaction of its user ends the job. Who stores a checkpoint must hear that it was not stored.
+        IF e.checkpoint IS NOT NULL THEN RAISE; END IF;
+        CONTINUE;
+      END;
+    END IF;
     INSERT INTO @.beat AS o (qid, id, fence, started_ms, host, boot, pidns, pid, ticks, progress)
       VALUES (p_q, e.id, e.fence, e.started, e.host, e.boot, e.pidns, e.pid, e.ticks, e.progress)
       ON CONFLICT (id, qid) DO UPDATE SET started_ms = coalesce(o.started_ms, e.started), host = coalesce(e.host, o.host),

@@ -11,7 +11,16 @@ import { endIds } from '../ordered/ordered-end-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { type ScoredColumns, scoredFrom, storedText } from '../schema/stored-payload.js'
-import { crashedJobs, endJobs, expiredJobs, retireBunches, spareLeases, trimEnded } from './end-functions.js'
+import {
+  crashedJobs,
+  endJobs,
+  expiredJobs,
+  foldLeft,
+  postponeLeases,
+  retireBunches,
+  spareLeases,
+  trimEnded,
+} from './end-functions.js'
 import { type EndingRow, type EndReports, endedBy, type JobEnd } from './job-end.js'
 import { ringFor, ringFreed } from './limited-ring.js'
 import { tellAll, topics } from './postgres-ring.js'
@@ -67,7 +76,7 @@ export interface RecoveryReport {
 
 type JobEndsAnswer = [
   now: number,
-  done: boolean[],
+  done: (boolean | null)[],
   told: number | null,
   woke: boolean,
   freed: boolean,
@@ -154,6 +163,13 @@ export class PostgresRecovery {
       ),
       tell,
     )
+    const locked = rows.filter((_, i) => done[i] === null)
+    if (locked.length > 0)
+      await this.#connection.call(postponeLeases, [
+        queue.qid,
+        locked.map(({ id }) => id),
+        locked.map(({ fence }) => fence),
+      ])
     for (const [i, { row, crashes, becomes }] of ends.entries()) {
       if (!done[i]) continue
       const { id, task, worker, alone, fence } = row
@@ -185,7 +201,7 @@ export class PostgresRecovery {
   /** Carries ends out, and trims what they leave. A limited queue is rung if a claimer would receive a job. */
   async end(queue: NumberedQueue, ends: readonly JobEnd[], tell?: TellJoins): Promise<EndsAnswer> {
     if (ends.length === 0) return { done: [], woke: false }
-    const isTrimmed = (done: readonly boolean[]) => ends.some(({ to }, i) => done[i] && leavesSomething.includes(to))
+    const isTrimmed = (done: EndsAnswer['done']) => ends.some(({ to }, i) => done[i] && leavesSomething.includes(to))
     const values = [queue.qid, JSON.stringify(ends)]
     if (queue.kind === 'ordered') {
       const answer = await this.#connection.call(endIds, values)
@@ -220,6 +236,15 @@ export class PostgresRecovery {
     if (from !== null) await tell(from)
   }
 
+  /** Jobs of the queue may have ended in transactions of users. */
+  async endedInside(queue: NumberedQueue): Promise<void> {
+    const folded = (await this.#connection.call(foldLeft, [queue.qid])) as [told: number | null, freed: boolean] | null
+    if (folded === null) return
+    const [told, freed] = folded
+    if (freed) ringFreed(this.#connection, queue.qid)
+    await this.ended(queue, false, told)
+  }
+
   /** What is kept gets too old although nothing is added, and its bounds may change. */
   #isTrimDue({ qid, limits }: NumberedQueue): boolean {
     const last = this.#trimmed.get(qid)
@@ -236,8 +261,8 @@ export class PostgresRecovery {
 const leavesSomething: readonly JobEnd['to'][] = ['dead', 'exhausted', 'kept', 'known']
 
 interface EndsAnswer {
-  /** False for a job that is no longer as it was seen. */
-  readonly done: readonly boolean[]
+  /** False for a job that is no longer as it was seen; null for one that somebody else has locked. */
+  readonly done: readonly (boolean | null)[]
   /** One is ready because its signal came first. */
   readonly woke: boolean
   /** Of an ordered queue: the first payload that each has buried, and from when on a claimer is needed; null: none is. */

@@ -1,5 +1,7 @@
 /** Settling claims in a Postgres store. Jobs that complete together are removed by one statement. */
 
+import { setTimeout as delay } from 'node:timers/promises'
+import { systemClock } from '../../../core/platform/clock.js'
 import type { SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { isLed } from '../../rules/wake-lead.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
@@ -12,6 +14,10 @@ import type { PostgresRecovery } from './postgres-recovery.js'
 import { lookForWork } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import { completeJobs } from './step-function.js'
+
+/** How long the settle of a job waits for somebody else who has locked it, and how often it looks. */
+const lockedMs = 2_000
+const lockedPauseMs = 50
 
 interface LookedAt extends Partial<EndingRow> {
   readonly id: string
@@ -97,7 +103,10 @@ export class PostgresSettle {
     return missing
   }
 
-  /** Looks at jobs, decides what becomes of them, and carries that out; begins anew with those that have changed meanwhile. */
+  /**
+   * Looks at jobs, decides what becomes of them, and carries that out; begins anew with those that have changed meanwhile. A job
+   * that a transaction of its user ends is waited for shortly; then its claim is lost to that transaction.
+   */
   async #endEach(
     queue: NumberedQueue,
     items: readonly SettleItem[],
@@ -105,6 +114,7 @@ export class PostgresSettle {
     answers: SettleAnswer[],
   ): Promise<void> {
     const settles = queue.kind === 'ordered' ? settledId : settledBy
+    const until = systemClock.mono() + lockedMs
     let left = places
     while (left.length > 0) {
       const looked = await this.#connection.call(lookAtJobs, [queue.qid, left.map((i) => items[i]!.id)])
@@ -122,8 +132,11 @@ export class PostgresSettle {
       const settled = ends.filter((_, n) => done[n])
       for (const [n, i] of [...decided.keys()].entries()) if (done[n]) answers[i] = 'ok'
       await this.#ringAt(queue, wakeAt === undefined ? dueAfter(settled, woke, now) : wakeAt, now)
-      left = [...decided.keys()].filter((_, n) => !done[n])
+      if (done.includes(null)) await delay(lockedPauseMs)
+      const isLate = systemClock.mono() >= until
+      left = [...decided.keys()].filter((_, n) => done[n] === false || (done[n] === null && !isLate))
     }
+    if (queue.kind === 'plain' && places.some((i) => answers[i] === 'gone')) await this.#recovery.endedInside(queue)
   }
 
   /** Something of the queue waits again from this instant on, unless the lead asks before; null: nothing does. */

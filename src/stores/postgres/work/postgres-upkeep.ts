@@ -46,6 +46,7 @@ BEGIN
       INSERT INTO @.lane_count SELECT p_q, grp, sum(n) FROM d GROUP BY grp HAVING sum(n) <> 0;
     END IF;
   END IF;
+  PERFORM @.fold_left_1(p_q);
   DELETE FROM @.call WHERE qid = p_q AND at_ms <= t / 1000 - p_for;
   RETURN NULL;
 END`,

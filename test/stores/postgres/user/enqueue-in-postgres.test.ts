@@ -139,7 +139,7 @@ describe('a worker', () => {
     eyes.on('notification', ({ channel }) => heard.push(channel))
     await eyes.query('LISTEN someone')
     await mill.enqueueIn(eyes, bill, { text: 'nobody waits' })
-    await eyes.query(`INSERT INTO ${schema}.waiter SELECT qid, 'someone', 1 FROM ${schema}.queue`)
+    await eyes.query(`INSERT INTO ${schema}.waiter SELECT qid, 'someone', 1, pg_backend_pid() FROM ${schema}.queue`)
     await mill.enqueueIn(eyes, bill, { text: 'asleep' }, { wake: false })
     expect(heard).toEqual([])
     await mill.enqueueIn(eyes, bill, { text: 'rung' })
