@@ -74,6 +74,7 @@ export const sidebar: SidebarEntry[] = [
     text: 'In your application',
     collapsed: false,
     items: [
+      { text: 'Handlers and their dependencies', link: '/guides/handler-context' },
       { text: 'Drizzle', link: '/guides/drizzle' },
       { text: 'Prisma', link: '/guides/prisma' },
       { text: 'An outbox', link: '/guides/outbox' },

@@ -52,6 +52,7 @@ export interface ErrorsByCode {
   readonly 'codec-failed': CodecError
   readonly 'config-conflict': ConfigConflictError
   readonly 'config-invalid': ConfigError
+  readonly 'context-failed': ContextError
   readonly 'enqueue-many-refused': EnqueueManyError
   readonly 'job-cancelled': JobCancelledError
   readonly 'job-dead': JobDeadError
@@ -112,6 +113,21 @@ export class ConfigError extends MillraceError {
     super('config-invalid', `${what} ${verb} not valid:\n${lines.join('\n')}`, options)
     this.what = what
     this.issues = issues
+  }
+}
+
+/**
+ * The `context` of a mill could not be opened, so its worker did not start and took no job. `cause` is the error of the
+ * last try.
+ */
+export class ContextError extends MillraceError {
+  /** `triedFor`: as users write a duration. */
+  constructor(triedFor: string, why: string, options: ErrorOptions) {
+    super(
+      'context-failed',
+      `what the handlers need could not be opened by \`context\` of the mill, tried for ${triedFor}: ${why.replace(/\.$/, '')}. The worker has taken no job; start it again once that is mended.`,
+      options,
+    )
   }
 }
 

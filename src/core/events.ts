@@ -216,6 +216,11 @@ export interface EventMap {
    * the main script belongs to a project. The same program started elsewhere would not see these jobs.
    */
   'store.strayed': { readonly file: string }
+  /**
+   * What handlers need could not be opened by `context` of the mill. The start tries again in `retryMs`; undefined: it
+   * has tried for half a minute, and takes no job.
+   */
+  'context.failed': { readonly error: unknown; readonly retryMs: number | undefined }
   /** A user's hook or listener threw; nothing depends on it. */
   'hook.failed': { readonly hook: string; readonly error: unknown }
 }
@@ -352,6 +357,7 @@ const known: Readonly<Record<EventName, true>> = {
   'worker.failed': true,
   'store.failed': true,
   'store.strayed': true,
+  'context.failed': true,
   'hook.failed': true,
 }
 const names = Object.keys(known) as EventName[]

@@ -70,6 +70,11 @@ export class Registry {
     return [...this.tasks.values()].filter((task) => task.run !== undefined || isolationOf(task) !== undefined)
   }
 
+  /** Whether a handler would be called in a worker's own process. */
+  get runsHere(): boolean {
+    return this.runnable.some((task) => isolationOf(task) === undefined)
+  }
+
   /** The names, old ones included, of jobs that this mill can run; undefined if it can run any. */
   get runnableNames(): readonly string[] | undefined {
     return this.#every === undefined ? this.runnable.flatMap(({ name, aliases }) => [name, ...aliases]) : undefined

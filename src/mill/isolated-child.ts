@@ -10,12 +10,16 @@ import type { CheckedOptions } from './options/mill-options.js'
 import { secretsOf } from './store-source.js'
 import type { WorkerLife } from './worker-life.js'
 
-export type IsolatedParts = Pick<ChildRunParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'>
+export interface IsolatedParts
+  extends Pick<ChildRunParts, 'assignment' | 'store' | 'guard' | 'settling' | 'tell' | 'finished'> {
+  /** Whether the process need not begin any more. */
+  readonly isOver: () => boolean
+}
 
-/** The time limit of its `onWorkerStop`. */
+/** The time limit of closing the context and of `onWorkerStop`. */
 const hookMs = 5_000
 
-/** Calls `onWorkerStart`, and rejects if that rejects. */
+/** Calls `onWorkerStart` and opens the context, and rejects if that fails. */
 export async function isolatedChild(
   options: CheckedOptions,
   life: WorkerLife,
@@ -28,7 +32,8 @@ export async function isolatedChild(
     const message = `must do as the worker does, '${from.packing}'; got '${packing.demand}'. Export the mill itself from the module`
     throw new ConfigError('the process of an isolated job', [{ path: 'codec, seal', message }])
   }
-  await life.begin()
+  // A command needs nothing of the kind.
+  await life.begin(from.command === undefined ? parts.isOver : undefined)
   return new ChildRun({
     ...{
       ...parts,

@@ -162,6 +162,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     message: `store call failed: ${messageOf(error)}`,
     fields: { ...call },
   }),
+  'context.failed': ({ error, retryMs }) => ({
+    level: 'error',
+    message: `what the handlers need could not be opened by \`context\`, ${retryMs === undefined ? 'and no job is taken' : 'and is tried again before a job is taken'}: ${messageOf(error)}`,
+    fields: { retryMs },
+  }),
   'queue.damaged': ({ error, ...queue }) => ({
     level: 'error',
     message: `queue damaged and left out, looked at again in ${formatDuration(queue.retryMs)}: ${messageOf(error)}`,

@@ -16,7 +16,6 @@ import {
   settledResults,
 } from '../client/jobs/stored-job-handle.js'
 import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
-import { joinsOf } from '../client/store-facets.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
 import { type EventName, Events, type Listener, refuseNoEvent } from '../core/events.js'
 import type { JobHandle } from '../core/job/job.js'
@@ -36,7 +35,6 @@ import { callForms, callOptions, refuseMore } from '../core/values/call-check.js
 import type { Duration } from '../core/values/duration.js'
 import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
-import { joinedMembers } from '../runtime/run/joined-members.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { QueueDepth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
@@ -49,6 +47,7 @@ import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
 import { itemQueueOf, ThrottledQueue, type ThrottledQueueOptions } from '../workers/throttled-queue.js'
 import { Worker } from '../workers/worker.js'
+import { childClient, HandlerContext } from './handler-context.js'
 import type { IsolatedParts } from './isolated-child.js'
 import { childEntry, type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
 import { logEvents } from './log-events.js'
@@ -93,7 +92,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     this.#surroundings = surroundings
     logEvents(events, options.logger)
     this.#connection = connection
-    this.#life = new WorkerLife(options.hooks, events)
+    const context = new HandlerContext(options.context, clock, random)
+    this.#life = new WorkerLife(options.hooks, context, events)
     const warnings = new DraftWarnings(events)
     const rulesOf = ({ traits }: Store): DraftEnvironment => {
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, warnings, newId }
@@ -109,16 +109,9 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     this.schedules = new ScheduleAdmin(surroundings, connection.opened, this.#clientParts, declared)
     const client = new Client({ ...this.#clientParts, sender: new Sender(connection.opened, () => clock.mono()) })
     this.#client = client
-    this.#children = {
-      encode: (value) => packing.encode(value),
-      enqueueItem: (item) => client.enqueueItem(item),
-      enqueueItems: (items) => client.enqueueItems(items),
-      flow: (build, call) => client.flow(build, call),
-      enqueueIn: (tx, item) => this.#transactionEnqueue.enqueue(tx, item),
-      completeIn: (tx, claim) => this.#transactionEnqueue.complete(tx, claim),
-      joined: async (join, sets) => joinedMembers(joinsOf(await connection.opened()), packing, join, sets),
-    }
-    this.#transactionEnqueue = new TransactionEnqueue(this.#clientParts, () => connection.ready, rulesOf)
+    const transactions = new TransactionEnqueue(this.#clientParts, () => connection.ready, rulesOf)
+    this.#transactionEnqueue = transactions
+    this.#children = childClient({ client, transactions, context, packing, connect: connection.opened })
   }
 
   /**
@@ -319,6 +312,14 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /**
+   * Opens the context for handlers that are called here without a worker.
+   * @internal
+   */
+  openContext(): Promise<void> {
+    return this.#life.context.open()
+  }
+
+  /**
    * The parts that run the jobs of this mill.
    * @internal
    */
@@ -353,7 +354,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       connect: () => this.#connected(launch, from !== undefined),
       registry,
       waitsForStore: this.#source.traits?.remote !== false,
-      onStart: () => this.#life.begin(),
+      onStart: (isOver: () => boolean) => this.#life.begin(registry.runsHere ? isOver : undefined),
       restoreSchedules: () => this.schedules.restore(),
       onEnd: (error: unknown) => this.#life.end(error),
       ended: () => this.#workers.delete(worker),
@@ -395,8 +396,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /**
-   * Prepares one isolated job in this process, which runs nothing else. Calls `onWorkerStart`, and rejects if that
-   * rejects. Throws `ConfigError` if the codec or the seal differs from the worker's.
+   * Prepares one isolated job in this process, which runs nothing else. Calls `onWorkerStart` and opens the context, and
+   * rejects if that fails. Throws `ConfigError` if the codec or the seal differs from the worker's.
    * @internal
    */
   async isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
@@ -555,8 +556,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /**
-   * Ends this mill's throttled queues, stops its workers and listeners, then closes the store. A second call is
-   * harmless.
+   * Ends this mill's throttled queues, stops its workers and listeners, closes what `context` has opened, then the store.
+   * A second call is harmless.
    */
   async close(): Promise<void> {
     this.#connection.shut()
@@ -565,6 +566,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       ...[...this.#workers].map((worker) => worker.stop()),
       ...[...this.#listeners].map((one) => one.close()),
     ])
+    await this.#life.closeContext()
     await this.#connection.close()
   }
 

@@ -3,7 +3,13 @@
 import { ConfigError, hasCode } from '../core/errors.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import { Mill } from './mill.js'
-import { type CheckedOptions, checkOptions, type MillOptions, type QueueNamesOf } from './options/mill-options.js'
+import {
+  type CheckedOptions,
+  type ContextOption,
+  checkOptions,
+  type MillOptions,
+  type QueueNamesOf,
+} from './options/mill-options.js'
 import { storeMistakes, storeSource } from './store-source.js'
 
 /**
@@ -19,7 +25,9 @@ export function millrace<
   const Tasks extends readonly AnyTask[] = readonly [],
   Queues = unknown,
   Scheduled extends Readonly<Record<string, AnyTask>> = Readonly<Record<string, AnyTask>>,
->(options: MillOptions<Declared, Tasks, Queues, Scheduled>): Mill<QueueNamesOf<Declared, Tasks, Queues>> {
+>(
+  options: MillOptions<Declared, Tasks, Queues, Scheduled> & ContextOption<Tasks>,
+): Mill<QueueNamesOf<Declared, Tasks, Queues>> {
   const checked = checkedWithStore(options)
   const source = storeSource(options.store, { namespace: checked.namespace, replicas: checked.replicas })
   // The check runs twice: mistakes in the options come before those in the store, and both before anything is opened.

@@ -80,7 +80,7 @@ async function run(assignment: Assignment): Promise<void> {
   try {
     const mill = await loadIsolated(assignment.claim.task, filesFor(assignment.module, from), from)
     const store = await storeSource(from.descriptor, from.access).create()
-    child = await mill.isolated({ assignment, store, guard, settling, tell, finished }, from)
+    child = await mill.isolated({ assignment, store, guard, settling, tell, finished, isOver }, from)
     for (const message of early.splice(0)) child.onMessage(message)
     if (stopped !== undefined) child.stop(stopped)
     await child.run()
@@ -89,6 +89,11 @@ async function run(assignment: Assignment): Promise<void> {
     await tell({ kind: 'unable', error: messageOf(error) })
     await finished()
   }
+}
+
+/** Whether it was told to stop, or need not begin for another reason, before it began. */
+function isOver(): boolean {
+  return stopped !== undefined || early.some(({ kind }) => kind !== 'keeping')
 }
 
 function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom): Thread {

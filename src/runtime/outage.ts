@@ -1,7 +1,8 @@
-/** An outage of the store: whether waiting may mend an error, and the wait for its end. */
+/** An outage of the store, or of what handlers need: whether waiting may mend an error, and the wait for its end. */
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode } from '../core/errors.js'
+import { messageOf } from '../core/messages/describe.js'
 import type { Random } from '../core/platform/clock.js'
 import { outageDelayMs } from '../core/platform/timer.js'
 
@@ -23,8 +24,8 @@ export function isFatal(error: unknown): boolean {
 }
 
 /**
- * Tries `work` while the store is away, and resolves with its result; with undefined once `isOver()`. Rethrows other
- * errors.
+ * Tries `work` while the store is away, or while `mayMend` says that waiting may mend its error, and resolves with its
+ * result; with undefined once `isOver()`. Rethrows other errors.
  */
 export async function onceThere<T>(
   work: () => Promise<T>,
@@ -32,21 +33,34 @@ export async function onceThere<T>(
     isOver,
     random,
     failed,
+    mayMend = (error) => hasCode(error, 'store-unavailable'),
   }: {
     readonly isOver: () => boolean
     readonly random: Random
     readonly failed: (error: unknown, retryMs: number) => void
+    readonly mayMend?: (error: unknown) => boolean
   },
 ): Promise<T | undefined> {
   for (let failures = 0; !isOver(); failures += 1) {
     try {
       return await work()
     } catch (error) {
-      if (!hasCode(error, 'store-unavailable')) throw error
+      if (!mayMend(error)) throw error
       const retryMs = outageDelayMs(failures, random)
       failed(error, retryMs)
       await delay(retryMs)
     }
   }
   return undefined
+}
+
+/** Node prints it, once: there is neither a logger nor a listener, and a start that waits in silence looks like one that hangs. */
+export function warnOfWaiting(what: string, error: unknown, code: string): void {
+  process.emitWarning(
+    `${what}${messageOf(error).replace(/\.$/, '')}. The worker waits; to hear of it, give the mill a logger.`,
+    {
+      type: 'MillraceWarning',
+      code,
+    },
+  )
 }

@@ -190,6 +190,10 @@ class ChildRecords implements ChildClient {
 
   async completeIn(): Promise<void> {}
 
+  get context(): never {
+    throw new InvalidArgumentError('a test context is given what its handler finds in ctx.context: { context: { … } }.')
+  }
+
   /** A test gives it with its context. */
   async joined(): Promise<never> {
     throw new InvalidArgumentError('a test context is given the members of its joins: { joined: { … } }.')

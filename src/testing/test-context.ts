@@ -10,6 +10,7 @@ import type { BatchContext, JobContext, JoinContext, OrderedContext } from '../c
 import type { Joined, JoinedMany, JoinSets, MemberSet, Settled } from '../core/task/join-sets.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask, JoinTask } from '../core/task/task.js'
+import type { ContextOf } from '../core/task/task-definition.js'
 import { defined } from '../core/values/defined.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { BatchRecords, JobRecords, OrderedRecords } from './context-records.js'
@@ -45,21 +46,26 @@ export interface GivenBatch extends Partial<Pick<RunningJob, 'queue' | 'attempt'
   readonly inputs: readonly unknown[]
 }
 
-export interface TestContext extends JobContext, Observed {
+/** What the handler finds as `ctx.context`; it must be given if the handler needs anything. */
+type GivenContext<Context> = unknown extends Context
+  ? { readonly context?: Context | undefined }
+  : { readonly context: Context }
+
+export interface TestContext<Context = unknown> extends JobContext<Context>, Observed {
   readonly logged: readonly string[]
   readonly checkpoints: readonly unknown[]
   /** The fields that the handler has set, without those that it removed again. */
   readonly fieldsWritten: JobFields
 }
 
-export interface TestOrderedContext extends OrderedContext, Observed {
+export interface TestOrderedContext<Context = unknown> extends OrderedContext<Context>, Observed {
   /** By id the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<string, unknown>
   /** By id how many payloads the handler has named by `ctx.done()`, if any. */
   readonly payloadsDone: ReadonlyMap<string, number>
 }
 
-export interface TestBatchContext extends BatchContext, Observed {
+export interface TestBatchContext<Context = unknown> extends BatchContext<Context>, Observed {
   /** By index of the input the error that the handler has passed to `ctx.fail()`. */
   readonly failed: ReadonlyMap<number, unknown>
 }
@@ -69,19 +75,40 @@ export interface TestBatchContext extends BatchContext, Observed {
  * handler's calls are recorded and sent nowhere. Throws `InvalidArgumentError` for a value that is not a task, or a
  * batch without payloads.
  */
-export function testContext<Sets extends JoinSets>(
+export function testContext<Sets extends JoinSets, Context>(
   // biome-ignore lint/suspicious/noExplicitAny: as of any task
-  task: JoinTask<string, any, any, any, Sets>,
-  given: GivenJoin<Sets>,
-): TestContext & JoinContext<Sets>
-export function testContext(task: AnySingleTask, given?: GivenJob): TestContext
-export function testContext(task: AnyBatchTask, given: GivenBatch): TestBatchContext
-export function testContext(task: AnyOrderedTask, given: GivenOrdered): TestOrderedContext
+  task: JoinTask<string, any, any, any, Sets, string, Context>,
+  given: GivenJoin<Sets> & GivenContext<Context>,
+): TestContext<Context> & JoinContext<Sets, Context>
+export function testContext<T extends AnySingleTask>(
+  task: T,
+  ...given: unknown extends ContextOf<T>
+    ? [given?: GivenJob & GivenContext<unknown>]
+    : [given: GivenJob & GivenContext<ContextOf<T>>]
+): TestContext<ContextOf<T>>
+export function testContext<T extends AnyBatchTask>(
+  task: T,
+  given: GivenBatch & GivenContext<ContextOf<T>>,
+): TestBatchContext<ContextOf<T>>
+export function testContext<T extends AnyOrderedTask>(
+  task: T,
+  given: GivenOrdered & GivenContext<ContextOf<T>>,
+): TestOrderedContext<ContextOf<T>>
 export function testContext(
   task: AnyTask,
-  given: GivenJob | GivenJoin<JoinSets> | GivenBatch | GivenOrdered = {},
+  { context, ...given }: (GivenJob | GivenJoin<JoinSets> | GivenBatch | GivenOrdered) & GivenContext<unknown> = {},
 ): TestContext | TestBatchContext | TestOrderedContext {
   refuseNoTask(task, 'testContext()')
+  const ctx = contextOf(task, given)
+  // Otherwise it says that none was given.
+  if (context !== undefined) Object.defineProperty(ctx, 'context', { enumerable: true, value: context })
+  return ctx
+}
+
+function contextOf(
+  task: AnyTask,
+  given: GivenJob | GivenJoin<JoinSets> | GivenBatch | GivenOrdered,
+): TestContext | TestBatchContext | TestOrderedContext {
   if (task.kind === 'ordered') return orderedContext(task, given)
   return isBatchTask(task) ? batchContext(task, given) : jobContext(task, given)
 }

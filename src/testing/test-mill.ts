@@ -9,14 +9,20 @@ import type { JobRecord, PayloadRecord } from '../core/job/job.js'
 import { describe } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
 import { Registry } from '../core/registry.js'
-import type { AnyTask } from '../core/task/any-task.js'
+import type { AnyTask, HandlerOf } from '../core/task/any-task.js'
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { TaskInput, TaskResult } from '../core/task/task-definition.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
 import { callable } from '../core/values/option-check.js'
 import { Mill } from '../mill/mill.js'
-import { type CheckedOptions, checkOptions, type MillOptions, type QueueNamesOf } from '../mill/options/mill-options.js'
+import {
+  type CheckedOptions,
+  type ContextOption,
+  checkOptions,
+  type MillOptions,
+  type QueueNamesOf,
+} from '../mill/options/mill-options.js'
 import { plainAccess } from '../mill/store-source.js'
 import { ManualClock } from '../store-testing/harness/manual-clock.js'
 import { MemoryData, MemoryStore } from '../stores/memory/memory-store.js'
@@ -41,7 +47,7 @@ export interface TestMillOptions<
 
 /** Handlers by the names of their tasks. Each must accept and return what the handler of its task does. */
 type TestHandlers<Task extends AnyTask> = {
-  readonly [Name in Task['name']]?: Parameters<Extract<Task, { readonly name: Name }>['handle']>[0] | undefined
+  readonly [Name in Task['name']]?: HandlerOf<Extract<Task, { readonly name: Name }>> | undefined
 }
 
 export interface WhatToDrain<QueueName extends string = string> {
@@ -67,15 +73,17 @@ const checkDrain = callOptions('drain', { queues: callForms.own, limit: callForm
 
 /**
  * A mill for tests. Takes the options of `millrace()` except the store, and throws the same errors. Jobs live in
- * memory, with a clock that stands still. No worker runs them; `drain()` does. `handlers` gives tasks other handlers for
- * this mill. Nothing is random: the jitter of a back-off is half of its maximum.
+ * memory, with a clock that stands still. No worker runs them; `drain()` does, and opens `context` before the first.
+ * `handlers` gives tasks other handlers for this mill. Nothing is random: the jitter of a back-off is half of its maximum.
  */
 export function testMill<
   const Declared extends string = never,
   const Tasks extends readonly AnyTask[] = readonly [],
   Queues = unknown,
->(options: TestMillOptions<Declared, Tasks, Queues>): TestMill<QueueNamesOf<Declared, Tasks, Queues>, Tasks[number]> {
-  const { now, handlers = {}, ...given } = options
+>(
+  options: TestMillOptions<Declared, Tasks, Queues> & ContextOption<Tasks>,
+): TestMill<QueueNamesOf<Declared, Tasks, Queues>, Tasks[number]> {
+  const { now, handlers = {}, ...given }: TestMillOptions<Declared, Tasks, Queues> = options
   const checked = checkOptions({ ...given, store: 'memory:' }, memoryTraits)
   return new TestMill(checked, new ManualClock(instantOf(now)), handlers)
 }
@@ -123,7 +131,7 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
    * declaration, the jobs of each in the order of a worker's claims. Then it enqueues the next due tick of a schedule
    * as if a worker had been there on time, and runs its jobs, until no tick is due. Resolves with the outcome of each
    * attempt, in that order. Jobs that a throttle denies, or that are due later, wait for the clock. A handler's error
-   * is an outcome. Rejects with the errors of the store, and with `InvalidArgumentError` if jobs are still due after
+   * is an outcome. Rejects with the errors of the store and of `context`, and with `InvalidArgumentError` if jobs are still due after
    * `limit` attempts.
    */
   async drain(options: WhatToDrain<QueueName> = {}): Promise<RanJob<Task>[]> {
@@ -132,6 +140,7 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
     for (const name of queues ?? []) this.queue(name)
     if (!this.#hasSchedules) await this.schedules.reconcile(this.#madeAt)
     this.#hasSchedules = true
+    await this.openContext()
     return (await this.#drainer.drain(queues ?? [...this.queues.keys()], limit)) as RanJob<Task>[]
   }
 

@@ -70,8 +70,8 @@ export interface WorkerParts extends RunParts {
    * opened will not.
    */
   readonly waitsForStore: boolean
-  /** Called before the first claim; a worker whose hook rejects does not start. */
-  readonly onStart: () => Promise<void>
+  /** Called before the first claim; a worker for which it rejects does not start. `isOver`: whether it was stopped. */
+  readonly onStart: (isOver: () => boolean) => Promise<void>
   /** Writes the declared schedules again. */
   readonly restoreSchedules: () => Promise<void>
   /** Called once the worker has ended, for whatever reason. */

@@ -11,7 +11,7 @@ import { timerMs } from '../core/platform/timer.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import { defined } from '../core/values/defined.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
-import { onceThere } from '../runtime/outage.js'
+import { onceThere, warnOfWaiting } from '../runtime/outage.js'
 import { nextWorkerId, processIdentity } from '../runtime/process/process-identity.js'
 import { Repeating } from '../runtime/repeating.js'
 import { endsWithin } from '../runtime/with-timeout.js'
@@ -41,7 +41,7 @@ const checkStop = callOptions('stop', { grace: callForms.own })
  *
  * 1. refuses to start if it could run no job: no task has a handler, or the process is larger than `maxRss` already;
  * 2. opens the store, and waits for a server that is away;
- * 3. checks that isolated jobs could start, calls `onWorkerStart`, and has leases kept from now on;
+ * 3. checks that isolated jobs could start, calls `onWorkerStart`, opens the `context`, and has leases kept from now on;
  * 4. adopts the isolated jobs of dead workers of its machine;
  * 5. registers itself, looks for dead workers, ticks schedules while it leads them, and claims.
  *
@@ -53,7 +53,7 @@ const checkStop = callOptions('stop', { grace: callForms.own })
  *    them to their leases;
  * 3. puts back what a claim still under way brings;
  * 4. waits until the store has all settles, or a moment beyond the grace;
- * 5. takes itself out of the registry, and calls `onWorkerStop`.
+ * 5. takes itself out of the registry, and, as the last of its mill, closes the `context` and calls `onWorkerStop`.
  */
 export class Worker implements AsyncDisposable {
   readonly id: string
@@ -107,10 +107,11 @@ export class Worker implements AsyncDisposable {
   }
 
   /**
-   * Opens the store, calls `onWorkerStart` and begins to claim. It waits for a remote store that is away
-   * (`store.failed`) until the worker is stopped; if nothing listens for that event, Node warns once
-   * (`MILLRACE_STORE_AWAY`). Throws `ConfigError` if no task of the mill has a handler, and the errors of opening and
-   * of the hook. Starting twice is harmless.
+   * Opens the store, calls `onWorkerStart`, opens the `context` of the mill and begins to claim. It waits for a remote
+   * store that is away (`store.failed`) until the worker is stopped, and tries for half a minute to open the context
+   * (`context.failed`); if nothing listens for the event, Node warns once (`MILLRACE_STORE_AWAY`,
+   * `MILLRACE_CONTEXT_FAILED`). Throws `ConfigError` if no task of the mill has a handler, `ContextError` if the context
+   * cannot be opened, and the errors of opening the store and of the hook. Starting twice is harmless.
    */
   start(): Promise<void> {
     this.#starting ??= this.#start().catch((error: unknown) => {
@@ -128,10 +129,10 @@ export class Worker implements AsyncDisposable {
     const [connection, { assembleWorker }] = await Promise.all([this.#connected(), import('./assemble-worker.js')])
     if (connection === undefined || this.#end !== undefined) return
     if (this.#parts.processes !== undefined) await this.#readyForProcesses()
-    await this.#parts.onStart()
+    await this.#parts.onStart(() => this.#end !== undefined)
     // Not awaited: leases are kept meanwhile, and the thread is up after a second.
     void connection.keeper.start()
-    // Stopped meanwhile: close what the hook has opened.
+    // Stopped meanwhile: close what was opened.
     if (this.#end !== undefined) return this.#parts.onEnd(undefined)
     const assembly = assembleWorker(connection, this.#parts, this.#settings, {
       id: this.id,
@@ -167,8 +168,7 @@ export class Worker implements AsyncDisposable {
     if (!waitsForStore) return connect()
     let isWarned = false
     const failed = (error: unknown, retryMs: number) => {
-      // A start that waits in silence looks like one that hangs.
-      if (!isWarned && !events.has('store.failed')) warnOfWaiting(error)
+      if (!isWarned && !events.has('store.failed')) warnOfWaiting('', error, 'MILLRACE_STORE_AWAY')
       isWarned = true
       events.emit('store.failed', { call: 'open', error, retryMs })
     }
@@ -365,11 +365,3 @@ export class Worker implements AsyncDisposable {
 }
 
 refuseMore('worker.', Worker.prototype, { promised: { start: 0, stop: 1, finished: 0 }, direct: { status: 0 } })
-
-/** Node prints it, once: there is neither a logger nor a listener. */
-function warnOfWaiting(error: unknown): void {
-  process.emitWarning(`${messageOf(error)} The worker waits until it can; to hear of it, give the mill a logger.`, {
-    type: 'MillraceWarning',
-    code: 'MILLRACE_STORE_AWAY',
-  })
-}

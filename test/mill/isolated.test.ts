@@ -2,7 +2,9 @@ import { pathToFileURL } from 'node:url'
 import { defineTask, type Mill, millrace } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { plainAccess } from '#src/mill/store-source.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { newKey } from '../core/seal-keys.js'
+import { testMillOn } from '../test-mill.js'
 
 const store = 'sqlite:nobody-opens-this.db'
 const isolated = (options: object = {}) => defineTask({ name: 'encode', isolate: 'process', ...options })
@@ -28,6 +30,23 @@ describe('a mill with isolated tasks', () => {
 })
 
 describe('a process of an isolated job', () => {
+  it('does not begin if its context cannot be opened within half a minute, and says why', async () => {
+    let now = 0
+    const context = () => {
+      now += 31_000
+      throw new Error('no database')
+    }
+    const clock = { now: () => 0, mono: () => now }
+    const mill = testMillOn(new MemoryStore(), { tasks: [defineTask({ name: 'encode' })], context }, clock)
+    const from = { packing: 'json', modules: [], descriptor: store, access: plainAccess, command: undefined }
+    const parts = { store: new MemoryStore(), isOver: () => false } as never
+
+    await expect(mill.isolated(parts, from)).rejects.toMatchObject({
+      code: 'context-failed',
+      message: expect.stringContaining('tried for 31s: no database. The worker has taken no job'),
+    })
+  })
+
   it('is refused if it would not seal as its worker does', async () => {
     const sealing = millrace({ store, seal: { current: 'k', keys: { k: newKey } }, tasks: [isolated()] })
     const bare = millrace({ store, tasks: [isolated()] })

@@ -88,7 +88,11 @@ it('the program has no mistakes', () => {
 
 describe('a hover', () => {
   it.each([
-    ['= defineTask', 'Task<"mail", { to: string; }, { to: string; }, { sent: string; }, "high">', 'Defines a task.'],
+    [
+      '= defineTask',
+      'Task<"mail", { to: string; }, { to: string; }, { sent: string; }, "high", unknown>',
+      'Defines a task.',
+    ],
     ['= millrace', 'Mill<"high" | "low" | "sync">', 'Puts a mill together.'],
     ['mill.enqueue', '(task: Task<"mail", { to: string; }', 'Enqueues one job.'],
     ['mill.enqueueMany', 'inputs: readonly { to: string; }[]', 'Enqueues many jobs'],
@@ -168,6 +172,8 @@ const methods = [
 const properties = [
   ['JoinTaskOptions', 'joins'],
   ['JoinEnqueueOptions', 'after'],
+  ['JobContext', 'context'],
+  ['MillOptions', 'context'],
 ] as const
 
 /** What the examples may use without a word: what stands around them in the code of a user. */
@@ -182,6 +188,8 @@ declare const answer: Response
 declare const error: unknown
 declare const url: string
 declare function freshToken(): Promise<string>
+declare class Mailer { static connect(): Promise<Mailer>; send(to: string, text: string): Promise<void>; close(): Promise<void> }
+declare const bill: Task<'bill', { id: string }, { id: string }, void, 'default', { mailer: Mailer }>
 `
 
 interface Example {

@@ -1,6 +1,16 @@
 /** A test mill: its clock stands, and drain() runs what is due by the parts of a worker. */
 
-import { bury, cancel, defineOrderedTask, defineSignal, defineTask, hold, snooze, UnrecoverableError } from 'millrace'
+import {
+  bury,
+  cancel,
+  defineOrderedTask,
+  defineSignal,
+  defineTask,
+  hold,
+  type JobContext,
+  snooze,
+  UnrecoverableError,
+} from 'millrace'
 import { testContext, testMill } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
@@ -460,5 +470,46 @@ describe('steps in drain()', () => {
     mill.advance('7d')
     expect(await mill.drain()).toMatchObject([{ id: other.id, state: 'completed', result: 'nobody' }])
     expect(calls).toEqual(['charge', 'charge'])
+  })
+})
+
+describe('what handlers need in drain()', () => {
+  interface Mailer {
+    send(to: string): Promise<void>
+  }
+  const greet = defineTask({
+    name: 'greet',
+    run: async (to: string, ctx: JobContext<{ mailer: Mailer }>) => ctx.context.mailer.send(to),
+  })
+
+  it('is opened by the first drain, given to handlers that take the place of others too, and closed by close()', async () => {
+    const told: string[] = []
+    const mailer: Mailer = { send: async (to) => void told.push(to) }
+    const mill = made({
+      tasks: [greet, defineTask({ name: 'other', run: async () => {} })],
+      context: () => {
+        told.push('open')
+        return { mailer, [Symbol.dispose]: () => void told.push('close') }
+      },
+      handlers: { greet: (to, { context }) => context.mailer.send(`${to}, instead`) },
+    })
+    await mill.enqueue(greet, 'ada')
+    expect(told).toEqual([])
+    await mill.drain()
+    await mill.drain()
+    await mill.close()
+
+    expect(told).toEqual(['open', 'ada, instead', 'close'])
+  })
+
+  it('that cannot be opened ends the drain, and no job is taken', async () => {
+    const context = () => {
+      throw new Error('no mailer')
+    }
+    const mill = made({ tasks: [greet], context })
+    const job = await mill.enqueue(greet, 'ada')
+
+    await expect(mill.drain()).rejects.toThrow('no mailer')
+    expect(await job.record()).toMatchObject({ state: 'ready', attempt: 1 })
   })
 })

@@ -1,6 +1,6 @@
 /** A test context: one call of a handler, and what it has done. */
 
-import { defineOrderedTask, defineTask, type JobHandle } from 'millrace'
+import { defineOrderedTask, defineTask, type JobContext, type JobHandle } from 'millrace'
 import { testContext, testMill } from 'millrace/testing'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -198,6 +198,30 @@ describe('a handler given by a test', () => {
     const handlers = { bil: () => {}, mail: 7 } as object
     expect(() => testMill({ tasks: [bill, mail], handlers })).toThrow(
       /handlers\.bil: is no task of this mill; its tasks are bill, mail[\s\S]*handlers\.mail: must be a function/,
+    )
+  })
+})
+
+describe('what a handler needs', () => {
+  const greet = defineTask({
+    name: 'greet',
+    run: async (name: string, { context }: JobContext<{ mailer: { send(to: string): void } }>) =>
+      context.mailer.send(name),
+  })
+
+  it('is given with the context', async () => {
+    const sent: string[] = []
+    const ctx = testContext(greet, { context: { mailer: { send: (to) => void sent.push(to) } } })
+    await greet.run!('ada', ctx)
+
+    expect(sent).toEqual(['ada'])
+  })
+
+  it('is asked for by its name if it is missing', () => {
+    const ctx = testContext(defineTask({ name: 'other', run: async () => {} }))
+
+    expect(() => ctx.context).toThrow(
+      'a test context is given what its handler finds in ctx.context: { context: { … } }.',
     )
   })
 })

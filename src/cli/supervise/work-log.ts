@@ -57,6 +57,8 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
   'result.dropped': ({ error, ...job }) => `result of ${nameOf(job)} not kept: ${error}`,
   'store.failed': ({ call, error, retryMs }) =>
     `store: ${call} failed, ${retryMs === undefined ? 'not tried again' : againIn(retryMs)}: ${messageOf(error)}`,
+  'context.failed': ({ error, retryMs }) =>
+    `context: could not be opened, ${retryMs === undefined ? 'no job is taken' : againIn(retryMs)}: ${messageOf(error)}`,
   'hook.failed': ({ hook, error }) => `${hook} threw: ${messageOf(error)}`,
 }
 

@@ -2,8 +2,19 @@
 
 import { InvalidArgumentError } from '../errors.js'
 import { describe } from '../messages/describe.js'
-import type { AnyOrderedTask } from './ordered-task.js'
-import type { AnyBatchTask, AnyPlainTask } from './task.js'
+import type { AnyOrderedTask, OrderedHandler, OrderedTask } from './ordered-task.js'
+import type {
+  AnyBatchTask,
+  AnyPlainTask,
+  BatchHandler,
+  BatchTask,
+  Handler,
+  JoinHandler,
+  JoinTask,
+  Returnable,
+  ReturnableByEach,
+  Task,
+} from './task.js'
 import type { types } from './task-definition.js'
 
 /** Some task of any types. */
@@ -12,6 +23,20 @@ export type AnyTask = AnyPlainTask | AnyOrderedTask
 export type TaskOf<Input, Result> = AnyTask & {
   readonly [types]?: { readonly input: Input; readonly result: Result }
 }
+
+// biome-ignore-start lint/suspicious/noExplicitAny: as of any task
+/** A handler that may take the place of that of the task. */
+export type HandlerOf<T extends AnyTask> =
+  T extends OrderedTask<any, any, infer Output, any, infer Context>
+    ? OrderedHandler<Output, Context>
+    : T extends BatchTask<any, any, infer Output, infer Result, any, infer Context>
+      ? BatchHandler<Output, ReturnableByEach<Result>, Context>
+      : T extends JoinTask<any, any, infer Output, infer Result, infer Sets, any, infer Context>
+        ? JoinHandler<Output, Returnable<Result>, Sets, Context>
+        : T extends Task<any, any, infer Output, infer Result, any, infer Context>
+          ? Handler<Output, Returnable<Result>, Context>
+          : never
+// biome-ignore-end lint/suspicious/noExplicitAny: as of any task
 
 /** Whether a job stored under this name belongs to the task. */
 export function isNameOf(task: AnyTask, name: string): boolean {

@@ -19,8 +19,8 @@ import type { HoldOptions, HoldTime } from './outcome.js'
 import type { AnySignal, SignalData } from './signal.js'
 import type { DefinedTask, HandleOf, TaskInput } from './task-definition.js'
 
-/** The second argument of a handler, after the input. */
-export interface JobContext {
+/** The second argument of a handler, after the input. `Context`: what it needs of the `context` of its mill. */
+export interface JobContext<Context = unknown> {
   /** Aborted when the time limit is over, the lease is lost, the job is cancelled or the worker's grace is over; `reason` is a typed error. */
   readonly signal: AbortSignal
   readonly job: RunningJob
@@ -30,6 +30,19 @@ export interface JobContext {
    * number, and so the slot, unless that slot is taken.
    */
   readonly slot: number
+  /**
+   * What the handler needs besides its input, as `context` of the mill opened it. The handler says its type:
+   * `ctx: JobContext<{ db: Database }>`. Throws `ConfigError` if the mill has no `context`.
+   *
+   * @example
+   * export const bill = defineTask({
+   *   name: 'bill',
+   *   async run(order: { id: string }, ctx: JobContext<{ mailer: Mailer }>) {
+   *     await ctx.context.mailer.send('ada@example.com', `the bill of ${order.id}`)
+   *   },
+   * })
+   */
+  readonly context: Context
   /**
    * Enqueues a job as a child of this one, like `mill.enqueue()` and with the same errors. The child knows its parent.
    * Its id follows from this job and this call, so a later attempt does not enqueue it again; `key` says which calls
@@ -169,7 +182,7 @@ export interface StepCall {
 }
 
 /** The second argument of the handler of a join, after the input. */
-export interface JoinContext<Sets extends JoinSets = JoinSets> extends JobContext {
+export interface JoinContext<Sets extends JoinSets = JoinSets, Context = unknown> extends JobContext<Context> {
   /**
    * What became of the jobs that this one waited for, by the names of its sets. One member: its result, or how it ended
    * if the set goes on. Many: their counts, and in their order each of them.
@@ -178,7 +191,8 @@ export interface JoinContext<Sets extends JoinSets = JoinSets> extends JobContex
 }
 
 /** The second argument of a batch task's handler, after the inputs. */
-export interface BatchContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
+export interface BatchContext<Context = unknown>
+  extends Pick<JobContext<Context>, 'slot' | 'context' | 'progress' | 'hold'> {
   /**
    * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
    * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.
@@ -239,7 +253,8 @@ interface BatchPayload extends JobOrigin {
 }
 
 /** The second argument of an ordered task's handler, after the payloads. */
-export interface OrderedContext extends Pick<JobContext, 'slot' | 'progress' | 'hold'> {
+export interface OrderedContext<Context = unknown>
+  extends Pick<JobContext<Context>, 'slot' | 'context' | 'progress' | 'hold'> {
   /**
    * Aborted when the time limit is over, a lease is lost, every job of the batch is cancelled or the worker's grace is
    * over; `reason` is a typed error. It is not aborted while only some jobs of the batch are cancelled.

@@ -10,7 +10,7 @@ import type { TaskHeader, TaskResult } from './task-definition.js'
 
 /** Some task whose jobs may be waited for: any but an ordered one. */
 // biome-ignore lint/suspicious/noExplicitAny: as of any task
-export type MemberTask = TaskHeader<string, any, any, any, string> & { readonly kind: 'plain' }
+export type MemberTask = TaskHeader<string, any, any, any, string, any> & { readonly kind: 'plain' }
 
 /** What happens to a join when one of its members does not complete. */
 export interface SetOptions<Dead extends WhenDead = WhenDead, Keeps extends boolean = boolean> {

@@ -66,27 +66,27 @@ interface GraphPlace {
  * One call of a handler: for one job, or for the whole batch of an ordered or a batch task. `'jobs' in run.ctx` is true
  * for a batch.
  */
-export type TaskRun = JobRun | BatchRun | OrderedRun
+export type TaskRun<Context = unknown> = JobRun<Context> | BatchRun<Context> | OrderedRun<Context>
 
-export interface JobRun {
+export interface JobRun<Context = unknown> {
   readonly task: AnySingleTask
   readonly input: unknown
-  readonly ctx: JobContext
+  readonly ctx: JobContext<Context>
 }
 
 /** A call of a batch task's handler. */
-export interface BatchRun {
+export interface BatchRun<Context = unknown> {
   readonly task: AnyBatchTask
   /** The inputs, in the order of `ctx.jobs`. */
   readonly input: readonly unknown[]
-  readonly ctx: BatchContext
+  readonly ctx: BatchContext<Context>
 }
 
-export interface OrderedRun {
+export interface OrderedRun<Context = unknown> {
   readonly task: AnyOrderedTask
   /** The payloads by id. */
   readonly input: ReadonlyMap<string, readonly unknown[]>
-  readonly ctx: OrderedContext
+  readonly ctx: OrderedContext<Context>
 }
 
 /** The end of one job of a run. */
@@ -108,7 +108,8 @@ export interface RunEnd {
  */
 export type EndAnswer = 'ok' | 'lost' | 'gone' | undefined
 
-export interface Middleware {
+/** `Context`: what it needs of the `context` of its mill; the compiler does not check that the mill has it. */
+export interface Middleware<Context = unknown> {
   /**
    * Client side: runs around one `enqueue` or the whole of one `enqueueMany`, before anything is validated. Await
    * `next()` to send, or throw to refuse.
@@ -118,7 +119,7 @@ export interface Middleware {
    * Worker side: runs around one handler call. Its return value replaces the handler's. If it throws, the job fails, or
    * every job of the batch.
    */
-  run?(run: TaskRun, next: () => Promise<unknown>): Promise<unknown>
+  run?(run: TaskRun<Context>, next: () => Promise<unknown>): Promise<unknown>
   /**
    * Worker side: called with the end of each job of a run, after the end is decided and before it is settled. It is
    * also called if the handler was not called or does not end. `answers` resolves, in the order of the ends, when the
@@ -126,7 +127,7 @@ export interface Middleware {
    * Only in the job's process does Millrace wait for the returned promise, for at most 5 s, because the process ends
    * then.
    */
-  settle?(run: TaskRun, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): void | Promise<void>
+  settle?(run: TaskRun<Context>, ends: readonly RunEnd[], answers: Promise<readonly EndAnswer[]>): void | Promise<void>
 }
 
 const calledTwice = { path: 'next', message: 'a middleware called next() twice; call it once, or not at all' }

@@ -28,9 +28,9 @@ import {
  * nothing, or an outcome such as `snooze('10m')` for the whole batch. It throws to fail the whole batch; `ctx.fail(id,
  * error)` fails one id.
  */
-export type OrderedHandler<Output> = (
+export type OrderedHandler<Output, Context = unknown> = (
   payloadsById: ReadonlyMap<string, readonly Output[]>,
-  ctx: OrderedContext,
+  ctx: OrderedContext<Context>,
 ) => unknown
 
 /** A payload that was just buried because its id has failed or crashed too often. */
@@ -42,7 +42,13 @@ export interface ExhaustedPayload<Output> {
   readonly error: unknown
 }
 
-export interface OrderedTaskOptions<Name extends string, Input, Output, QueueName extends string = string> {
+export interface OrderedTaskOptions<
+  Name extends string,
+  Input,
+  Output,
+  QueueName extends string = string,
+  Context = unknown,
+> {
   /** Stored with every job; to rename a task, list the old name in `aliases`. */
   readonly name: Name
   /** The queue of the task; no other task may use it. Default: the task's name, if that is a valid queue name. */
@@ -53,7 +59,7 @@ export interface OrderedTaskOptions<Name extends string, Input, Output, QueueNam
    */
   readonly input?: Schema<Input, Output> | undefined
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: OrderedHandler<Output> | undefined
+  readonly run?: OrderedHandler<Output, Context> | undefined
   /** The id of a job, from its payload; a finite number is converted to text. Absent: each enqueue must give an id. */
   readonly id?: ((input: Input) => string | number) | undefined
   /**
@@ -102,7 +108,8 @@ export interface OrderedTask<
   Input = unknown,
   Output = unknown,
   QueueName extends string = string,
-> extends TaskHeader<Name, Input, Output, undefined, QueueName> {
+  Context = unknown,
+> extends TaskHeader<Name, Input, Output, undefined, QueueName, Context> {
   readonly kind: 'ordered'
   readonly joins: undefined
   readonly id: ((input: Input) => string | number) | undefined
@@ -113,14 +120,14 @@ export interface OrderedTask<
   readonly maxPayloads: number
   readonly onExhausted: ((payloads: readonly ExhaustedPayload<Output>[]) => void | Promise<void>) | undefined
   /** The handler; undefined if only producers know this task. */
-  readonly run: OrderedHandler<Output> | undefined
-  /** Attaches the handler, once. Throws `ConfigError` when there is one already. */
-  handle(run: OrderedHandler<Output>): OrderedTask<Name, Input, Output, QueueName>
+  readonly run: OrderedHandler<Output, Context> | undefined
+  /** Attaches the handler, once, and returns the same task. Throws `ConfigError` when there is one already. */
+  handle<Needed = unknown>(run: OrderedHandler<Output, Needed>): OrderedTask<Name, Input, Output, QueueName, Needed>
 }
 
 /** Some ordered task, whatever its types. */
 // biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
-export type AnyOrderedTask = OrderedTask<string, any, any>
+export type AnyOrderedTask = OrderedTask<string, any, any, string, any>
 
 function isCountOrAll(value: unknown): boolean {
   return value === Number.POSITIVE_INFINITY || (Number.isSafeInteger(value) && (value as number) >= 1)
@@ -152,12 +159,23 @@ const optionsSchema = exactly({
  *   },
  * })
  */
-export function defineOrderedTask<const Name extends string, Output, Input, const QueueName extends string = Name>(
-  options: OrderedTaskOptions<Name, Input, Output, QueueName> & { readonly input: Schema<Input, Output> },
-): OrderedTask<Name, Input, Output, QueueName>
-export function defineOrderedTask<const Name extends string, Payload = unknown, const QueueName extends string = Name>(
-  options: OrderedTaskOptions<Name, Payload, Payload, QueueName>,
-): OrderedTask<Name, Payload, Payload, QueueName>
+export function defineOrderedTask<
+  const Name extends string,
+  Output,
+  Input,
+  const QueueName extends string = Name,
+  Context = unknown,
+>(
+  options: OrderedTaskOptions<Name, Input, Output, QueueName, Context> & { readonly input: Schema<Input, Output> },
+): OrderedTask<Name, Input, Output, QueueName, Context>
+export function defineOrderedTask<
+  const Name extends string,
+  Payload = unknown,
+  const QueueName extends string = Name,
+  Context = unknown,
+>(
+  options: OrderedTaskOptions<Name, Payload, Payload, QueueName, Context>,
+): OrderedTask<Name, Payload, Payload, QueueName, Context>
 export function defineOrderedTask<Name extends string, Input, Output, QueueName extends string>(
   options: OrderedTaskOptions<Name, Input, Output, QueueName>,
 ): OrderedTask<Name, Input, Output, QueueName> {

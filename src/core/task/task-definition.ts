@@ -23,7 +23,7 @@ export interface RetryOptions {
 export declare const types: unique symbol
 
 /** The properties that tasks of both kinds have. */
-export interface TaskHeader<Name extends string, Input, Output, Result, QueueName extends string> {
+export interface TaskHeader<Name extends string, Input, Output, Result, QueueName extends string, Context = unknown> {
   readonly name: Name
   readonly queue: QueueName
   readonly input: Schema<Input, Output> | undefined
@@ -33,12 +33,20 @@ export interface TaskHeader<Name extends string, Input, Output, Result, QueueNam
   readonly retry: { readonly max: number; readonly backoff: Backoff; readonly when: (error: unknown) => boolean }
   readonly aliases: readonly string[]
   /** Carries the types; absent at run time. */
-  readonly [types]?: { input: Input; output: Output; result: Result }
+  readonly [types]?: { input: Input; output: Output; result: Result; needs: Needs<Context> }
 }
+
+/** The type of a need: a handler may be given more than it needs, and never less. */
+export type Needs<Context> = (context: Context) => void
+
+/** What all of these tasks together need of the context of their mill; `unknown` if they need nothing. */
+export type ContextOf<T extends DefinedTask> = [NonNullable<T[typeof types]>['needs']] extends [Needs<infer Context>]
+  ? Context
+  : unknown
 
 /** Some task, as producers see it. */
 // biome-ignore lint/suspicious/noExplicitAny: as of any task
-export type DefinedTask = TaskHeader<string, any, any, any, string> & { readonly kind: 'plain' | 'ordered' }
+export type DefinedTask = TaskHeader<string, any, any, any, string, any> & { readonly kind: 'plain' | 'ordered' }
 export type TaskInput<T extends DefinedTask> = NonNullable<T[typeof types]>['input']
 export type TaskResult<T extends DefinedTask> = NonNullable<T[typeof types]>['result']
 /** The handle to a job of this task. */

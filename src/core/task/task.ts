@@ -15,6 +15,7 @@ import {
   boundlessTime,
   checkedTask,
   headerOptions,
+  type Needs,
   quotedName,
   type RetryOptions,
   refuseTask,
@@ -25,16 +26,18 @@ import {
 } from './task-definition.js'
 
 /** The function that does the work. It returns a result or an outcome such as `snooze('10m')`, and throws to fail. */
-export type Handler<Output, Return> = (input: Output, ctx: JobContext) => Return
+export type Handler<Output, Return, Context = unknown> = (input: Output, ctx: JobContext<Context>) => Return
 
 /** The type of `job.result()` if the handler returns `Return`. */
 type ResultOf<Return> = Exclude<Awaited<Return>, OutcomeValue>
 
 /** The type that the handler of a task may return; anything, if its result is not known yet. */
-type Returnable<Result> = unknown extends Result ? unknown : Result | OutcomeValue | Promise<Result | OutcomeValue>
+export type Returnable<Result> = unknown extends Result
+  ? unknown
+  : Result | OutcomeValue | Promise<Result | OutcomeValue>
 
 /** The type that the handler of a batch task may return; anything, if the result of its jobs is not known yet. */
-type ReturnableByEach<Result> = unknown extends Result
+export type ReturnableByEach<Result> = unknown extends Result
   ? unknown
   : Returnable<readonly (Result | OutcomeValue)[]> | (undefined extends Result ? void | Promise<void> : never)
 
@@ -45,8 +48,14 @@ export interface ExhaustedJob<Output> {
   readonly error: unknown
 }
 
-export interface TaskOptions<Name extends string, Input, Output, Return, QueueName extends string = string>
-  extends IsolationOptions {
+export interface TaskOptions<
+  Name extends string,
+  Input,
+  Output,
+  Return,
+  QueueName extends string = string,
+  Context = unknown,
+> extends IsolationOptions {
   /** Stored with every job; to rename a task, list the old name in `aliases`. */
   readonly name: Name
   /** The queue of its jobs. Default `'default'`. */
@@ -57,7 +66,7 @@ export interface TaskOptions<Name extends string, Input, Output, Return, QueueNa
    */
   readonly input?: Schema<Input, Output> | undefined
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: Handler<Output, Return> | undefined
+  readonly run?: Handler<Output, Return, Context> | undefined
   /**
    * An attempt that takes longer is aborted, abandoned and counted as a failure. `'none'`, for isolated tasks only: no
    * limit. Default `'60s'`.
@@ -112,7 +121,8 @@ export interface Task<
   Output = unknown,
   Result = unknown,
   QueueName extends string = string,
-> extends TaskHeader<Name, Input, Output, Result, QueueName> {
+  Context = unknown,
+> extends TaskHeader<Name, Input, Output, Result, QueueName, Context> {
   readonly kind: 'plain'
   /** Undefined: its handler gets one job at a time. */
   readonly batch: undefined
@@ -130,19 +140,20 @@ export interface Task<
   /** The signals that an operator may send to its jobs. */
   readonly signals: readonly AnySignal[]
   /** The handler; undefined if only producers know this task. */
-  readonly run: Handler<Output, unknown> | undefined
+  readonly run: Handler<Output, unknown, Context> | undefined
   /**
-   * Attaches the handler, once, and returns the same task. The handler must return the type given to `returns`, if that
-   * was called. Throws `ConfigError` if there is a handler already.
+   * Attaches the handler, once, and returns the same task, typed by what the handler needs: give that to the mill. The
+   * handler must return the type given to `returns`, if that was called. Throws `ConfigError` if there is a handler
+   * already.
    */
-  handle<Return extends Returnable<Result>>(
-    run: Handler<Output, Return>,
-  ): Task<Name, Input, Output, unknown extends Result ? ResultOf<Return> : Result, QueueName>
+  handle<Return extends Returnable<Result>, Needed = unknown>(
+    run: Handler<Output, Return, Needed>,
+  ): Task<Name, Input, Output, unknown extends Result ? ResultOf<Return> : Result, QueueName, Needed>
   /**
    * Types the result of a task whose handler is attached elsewhere by `handle`, for its producers. Returns the same
    * task and checks nothing at run time.
    */
-  returns<Returned>(): Task<Name, Input, Output, Returned, QueueName>
+  returns<Returned>(): Task<Name, Input, Output, Returned, QueueName, Context>
 }
 
 /** A batch task is one whose handler gets several jobs at once, each of which is still a job of its own. */
@@ -168,22 +179,28 @@ interface Batch {
  * order of the inputs. It may also return nothing, or one outcome for all. It throws to fail all of them;
  * `ctx.fail(index, error)` fails one.
  */
-export type BatchHandler<Output, Return> = (inputs: Output[], ctx: BatchContext) => Return
+export type BatchHandler<Output, Return, Context = unknown> = (inputs: Output[], ctx: BatchContext<Context>) => Return
 
 /** The type of `job.result()` if the handler returns `Return` for all jobs of a batch. */
 type ResultOfEach<Return> = Exclude<EachOf<Exclude<Awaited<Return>, OutcomeValue>>, OutcomeValue>
 type EachOf<Returned> = Returned extends readonly (infer Each)[] ? Each : Returned
 
 /** Options of a task whose handler is given several jobs at once. */
-export interface BatchTaskOptions<Name extends string, Input, Output, Return, QueueName extends string = string>
-  extends Omit<
+export interface BatchTaskOptions<
+  Name extends string,
+  Input,
+  Output,
+  Return,
+  QueueName extends string = string,
+  Context = unknown,
+> extends Omit<
     TaskOptions<Name, Input, Output, never, QueueName>,
     'run' | 'timeLimit' | 'signals' | keyof IsolationOptions
   > {
   /** Its handler gets up to `size` jobs at once, and takes one slot. Not together with `isolate`. */
   readonly batch: BatchOptions
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: BatchHandler<Output, Return> | undefined
+  readonly run?: BatchHandler<Output, Return, Context> | undefined
   /** A run that takes longer is aborted, abandoned and counted as a failure of each of its jobs. Default `'60s'`. */
   readonly timeLimit?: Duration | undefined
 }
@@ -195,23 +212,27 @@ export interface BatchTask<
   Output = unknown,
   Result = unknown,
   QueueName extends string = string,
-> extends TaskHeader<Name, Input, Output, Result, QueueName>,
+  Context = unknown,
+> extends TaskHeader<Name, Input, Output, Result, QueueName, Context>,
     Pick<Task<Name, Input, Output>, 'kind' | 'group' | 'expiresInMs' | 'idempotencyMs' | 'shouldRun' | 'onExhausted'> {
   readonly batch: Batch
   readonly joins: undefined
   readonly isolation: undefined
   /** The handler; undefined if only producers know this task. */
-  readonly run: BatchHandler<Output, unknown> | undefined
+  readonly run: BatchHandler<Output, unknown, Context> | undefined
   /** Like `handle` of other tasks. */
-  handle<Return extends ReturnableByEach<Result>>(
-    run: BatchHandler<Output, Return>,
-  ): BatchTask<Name, Input, Output, unknown extends Result ? ResultOfEach<Return> : Result, QueueName>
+  handle<Return extends ReturnableByEach<Result>, Needed = unknown>(
+    run: BatchHandler<Output, Return, Needed>,
+  ): BatchTask<Name, Input, Output, unknown extends Result ? ResultOfEach<Return> : Result, QueueName, Needed>
   /** Like `returns` of other tasks: the result of one job. */
-  returns<Returned>(): BatchTask<Name, Input, Output, Returned, QueueName>
+  returns<Returned>(): BatchTask<Name, Input, Output, Returned, QueueName, Context>
 }
 
 /** The function that does the work of a join, once its members have ended. */
-export type JoinHandler<Output, Return, Sets extends JoinSets> = (input: Output, ctx: JoinContext<Sets>) => Return
+export type JoinHandler<Output, Return, Sets extends JoinSets, Context = unknown> = (
+  input: Output,
+  ctx: JoinContext<Sets, Context>,
+) => Return
 
 /** Options of a task whose jobs wait for others. */
 export interface JoinTaskOptions<
@@ -221,6 +242,7 @@ export interface JoinTaskOptions<
   Return,
   Sets extends JoinSets,
   QueueName extends string = string,
+  Context = unknown,
 > extends Omit<TaskOptions<Name, Input, Output, never, QueueName>, 'run'> {
   /**
    * The jobs that a job of this task waits for, by a name each: a task is exactly one of its jobs, `many(task)` any
@@ -242,7 +264,7 @@ export interface JoinTaskOptions<
    */
   readonly joins: Sets
   /** The handler. May be left out and attached on the worker's side with `task.handle(run)`. */
-  readonly run?: JoinHandler<Output, Return, Sets> | undefined
+  readonly run?: JoinHandler<Output, Return, Sets, Context> | undefined
 }
 
 /** A defined task whose jobs wait for others: joins. `Sets`: those others. */
@@ -253,7 +275,8 @@ export interface JoinTask<
   Result = unknown,
   Sets extends JoinSets = JoinSets,
   QueueName extends string = string,
-> extends TaskHeader<Name, Input, Output, Result, QueueName>,
+  Context = unknown,
+> extends TaskHeader<Name, Input, Output, Result, QueueName, Context>,
     Pick<
       Task<Name, Input, Output>,
       | 'kind'
@@ -269,26 +292,26 @@ export interface JoinTask<
   /** Its sets by their names. */
   readonly joins: ReadonlyMap<string, MemberSet>
   /** Carries the types; absent at run time. */
-  readonly [types]?: { input: Input; output: Output; result: Result; sets: Sets }
+  readonly [types]?: { input: Input; output: Output; result: Result; needs: Needs<Context>; sets: Sets }
   /** The handler; undefined if only producers know this task. */
-  readonly run: JoinHandler<Output, unknown, Sets> | undefined
+  readonly run: JoinHandler<Output, unknown, Sets, Context> | undefined
   /** Like `handle` of other tasks. */
-  handle<Return extends Returnable<Result>>(
-    run: JoinHandler<Output, Return, Sets>,
-  ): JoinTask<Name, Input, Output, unknown extends Result ? ResultOf<Return> : Result, Sets, QueueName>
+  handle<Return extends Returnable<Result>, Needed = unknown>(
+    run: JoinHandler<Output, Return, Sets, Needed>,
+  ): JoinTask<Name, Input, Output, unknown extends Result ? ResultOf<Return> : Result, Sets, QueueName, Needed>
   /** Like `returns` of other tasks. */
-  returns<Returned>(): JoinTask<Name, Input, Output, Returned, Sets, QueueName>
+  returns<Returned>(): JoinTask<Name, Input, Output, Returned, Sets, QueueName, Context>
 }
 
 /** Some task whose jobs wait for others. */
 // biome-ignore lint/suspicious/noExplicitAny: a task's types are contravariant in its handler; only `any` accepts them all
-type AnyJoinTask = JoinTask<string, any, any, any, any>
+type AnyJoinTask = JoinTask<string, any, any, any, any, string, any>
 /** Some task that runs each of its jobs by itself. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
-export type AnySingleTask = Task<string, any, any, any> | AnyJoinTask
+export type AnySingleTask = Task<string, any, any, any, string, any> | AnyJoinTask
 /** Some batch task. */
 // biome-ignore lint/suspicious/noExplicitAny: as above
-export type AnyBatchTask = BatchTask<string, any, any, any>
+export type AnyBatchTask = BatchTask<string, any, any, any, string, any>
 /** Some task that is not ordered. */
 export type AnyPlainTask = AnySingleTask | AnyBatchTask
 
@@ -395,9 +418,10 @@ export function defineTask<
   Input = Output,
   Return = unknown,
   const QueueName extends string = 'default',
+  Context = unknown,
 >(
-  options: BatchTaskOptions<Name, Input, Output, Return, QueueName>,
-): BatchTask<Name, Input, Output, ResultOfEach<Return>, QueueName>
+  options: BatchTaskOptions<Name, Input, Output, Return, QueueName, Context>,
+): BatchTask<Name, Input, Output, ResultOfEach<Return>, QueueName, Context>
 /**
  * Defines a task. Throws `ConfigError` that lists everything wrong with the options.
  *
@@ -420,9 +444,10 @@ export function defineTask<
   Input = Output,
   Return = unknown,
   const QueueName extends string = 'default',
+  Context = unknown,
 >(
-  options: JoinTaskOptions<Name, Input, Output, Return, Sets, QueueName>,
-): JoinTask<Name, Input, Output, ResultOf<Return>, Sets, QueueName>
+  options: JoinTaskOptions<Name, Input, Output, Return, Sets, QueueName, Context>,
+): JoinTask<Name, Input, Output, ResultOf<Return>, Sets, QueueName, Context>
 /**
  * Defines a task. Throws `ConfigError` that lists everything wrong with the options.
  *
@@ -444,7 +469,10 @@ export function defineTask<
   Input = Output,
   Return = unknown,
   const QueueName extends string = 'default',
->(options: TaskOptions<Name, Input, Output, Return, QueueName>): Task<Name, Input, Output, ResultOf<Return>, QueueName>
+  Context = unknown,
+>(
+  options: TaskOptions<Name, Input, Output, Return, QueueName, Context>,
+): Task<Name, Input, Output, ResultOf<Return>, QueueName, Context>
 export function defineTask(options: object): AnyPlainTask {
   const what = `task${quotedName(options)}`
   const given = checkedTask(optionsSchema, options, what)

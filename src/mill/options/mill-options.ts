@@ -16,7 +16,7 @@ import { nameClashes, Registry } from '../../core/registry.js'
 import { type CheckedSchedule, type SchedulesOf, scheduleSchema } from '../../core/schedule/schedule-options.js'
 import { type AnyTask, isTask } from '../../core/task/any-task.js'
 import type { Middleware } from '../../core/task/middleware.js'
-import { taskName } from '../../core/task/task-definition.js'
+import { type ContextOf, taskName } from '../../core/task/task-definition.js'
 import { type Codec, jsonCodec } from '../../core/values/codec.js'
 import type { Duration } from '../../core/values/duration.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
@@ -105,6 +105,23 @@ export interface MillOptions<
   readonly maxPayloadBytes?: number | undefined
   /** How long an id of your own is remembered after its job ended. Default `'5m'`. */
   readonly idempotency?: Duration | undefined
+  /**
+   * Opens what handlers need besides their input, such as a database: they find it as `ctx.context`. Called once in each
+   * process that calls handlers, before its first claim; a producer never calls it. If it fails it is called again for
+   * half a minute, and then the worker does not start: no job is taken meanwhile. After the last job its
+   * `Symbol.asyncDispose` or `Symbol.dispose` is called, if it has one. Default: none.
+   *
+   * @example
+   * const mill = millrace({
+   *   store: 'sqlite:jobs.db',
+   *   tasks: [bill],
+   *   async context() {
+   *     const mailer = await Mailer.connect()
+   *     return { mailer, [Symbol.asyncDispose]: () => mailer.close() }
+   *   },
+   * })
+   */
+  readonly context?: (() => unknown) | undefined
   /** Functions around enqueues and handler calls; the first is the outermost. Default `[]`. */
   readonly middleware?: readonly Middleware[]
   /**
@@ -126,6 +143,12 @@ export interface MillOptions<
   /** Called once, with the error that ended a worker of this process; `onWorkerStop` follows. */
   readonly onFatal?: ((error: unknown) => void | Promise<void>) | undefined
 }
+
+/** The option `context`, if the handlers of these tasks need anything: it must give that. */
+export type ContextOption<Tasks extends readonly AnyTask[]> =
+  unknown extends ContextOf<Tasks[number]>
+    ? unknown
+    : { readonly context: () => ContextOf<Tasks[number]> | Promise<ContextOf<Tasks[number]>> }
 
 /**
  * Hooks around the life of workers.
@@ -150,6 +173,7 @@ export interface CheckedOptions {
   readonly formatError: FormatError
   readonly maxPayloadBytes: number
   readonly idempotencyMs: number
+  readonly context: (() => unknown) | undefined
   readonly middleware: readonly Middleware[]
   readonly history: boolean
   readonly logger: Logger
@@ -216,6 +240,7 @@ const shape = exactly({
   formatError: v.optional(callable<FormatError>(), () => formatError),
   maxPayloadBytes: v.optional(whole(1, 1_048_576), 256_000),
   idempotency: v.optional(duration(0), '5m'),
+  context: v.optional(callable<() => unknown>()),
   middleware: v.exactOptional(
     v.array(v.custom<Middleware>(isMiddleware, 'must be an object with enqueue, run or settle')),
     [],
@@ -277,6 +302,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
     formatError: given.formatError,
     maxPayloadBytes: given.maxPayloadBytes,
     idempotencyMs: given.idempotency,
+    context: given.context,
     middleware: given.middleware,
     history: given.history,
     logger: given.logger,

@@ -48,6 +48,10 @@ export abstract class ManyExecution extends Execution {
     this.#client = client
   }
 
+  get context(): unknown {
+    return this.#client!.context
+  }
+
   /** The most jobs that it may have. */
   abstract get mostJobs(): number
 

@@ -17,8 +17,10 @@ import { digestId, idMistake, orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { UserConnection } from '../../stores/contract/transactions.js'
 
-/** What handlers ask of the store: jobs to be enqueued, and the members of joins. */
+/** What handlers ask of their mill: jobs to be enqueued, the members of joins, and what they need. */
 export interface ChildClient {
+  /** The value of `ctx.context`. Throws `ConfigError` if there is none. */
+  readonly context: unknown
   /** Encodes a value with the codec. Throws `CodecError`. */
   encode(value: unknown): Payload
   enqueueItem(item: EnqueueItem): Promise<JobHandle>

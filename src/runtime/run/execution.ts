@@ -244,6 +244,11 @@ export class JobExecution extends Execution implements JobContext, Noting {
     return this.#job
   }
 
+  /** Looked up at its use: most handlers do not look at it. */
+  get context(): unknown {
+    return this.#client!.context
+  }
+
   /** For a task with joins, before its handler is called. Throws the errors of `joinedMembers`. */
   async loadJoined(sets: ReadonlyMap<string, MemberSet>): Promise<void> {
     const { claim } = this

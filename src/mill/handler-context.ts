@@ -1,0 +1,124 @@
+/**
+ * The context of a mill's handlers: the value of its `context`, opened before the first job of a process and closed after
+ * the last.
+ */
+
+import type { Client, TransactionEnqueue } from '../client/enqueue/client.js'
+import { joinsOf } from '../client/store-facets.js'
+import { ConfigError, ContextError } from '../core/errors.js'
+import { messageOf } from '../core/messages/describe.js'
+import type { Packing } from '../core/packing/packing.js'
+import type { Clock, Random } from '../core/platform/clock.js'
+import { formatDuration } from '../core/values/duration.js'
+import { onceThere } from '../runtime/outage.js'
+import type { ChildClient } from '../runtime/run/child-calls.js'
+import { joinedMembers } from '../runtime/run/joined-members.js'
+import type { Store } from '../stores/contract/store.js'
+
+/** Less than the time that the process of an isolated job has to begin. */
+const tryForMs = 30_000
+
+/** A start that waits for the context. */
+interface ContextWait {
+  /** Whether nobody waits any more. */
+  readonly isOver: () => boolean
+  /** Called with each failure; `retryMs` undefined: it is not tried again. */
+  readonly failed: (error: unknown, retryMs: number | undefined) => void
+}
+
+export class HandlerContext {
+  readonly #make: (() => unknown) | undefined
+  readonly #clock: Pick<Clock, 'mono'>
+  readonly #random: Random
+  /** Resolves once it is open; undefined if it is closed. */
+  #opening: Promise<void> | undefined
+  #opened: { readonly value: unknown } | undefined
+
+  constructor(make: (() => unknown) | undefined, clock: Pick<Clock, 'mono'>, random: Random) {
+    this.#make = make
+    this.#clock = clock
+    this.#random = random
+  }
+
+  /** What `context` has returned. Throws `ConfigError` if there is none. */
+  get value(): unknown {
+    if (this.#opened !== undefined) return this.#opened.value
+    const message =
+      this.#make === undefined
+        ? 'must be given, as a handler reads ctx.context: `context: async () => ({ db })`'
+        : 'was not opened in this process, which runs no handlers of its own'
+    throw new ConfigError('the mill', [{ path: 'context', message }])
+  }
+
+  /** Opens it, unless it is open, and tries again for half a minute. Then throws `ContextError`. */
+  async ready({ isOver, failed }: ContextWait): Promise<void> {
+    const from = this.#clock.mono()
+    const spentMs = () => this.#clock.mono() - from
+    const mayMend = () => spentMs() < tryForMs
+    try {
+      await onceThere(() => this.open(), { isOver, random: this.#random, failed, mayMend })
+    } catch (error) {
+      failed(error, undefined)
+      throw new ContextError(formatDuration(Math.round(spentMs())), messageOf(error), { cause: error })
+    }
+  }
+
+  /** Opens it, unless it is open. All who ask meanwhile share one call. Throws the error of `context`. */
+  open(): Promise<void> {
+    this.#opening ??= this.#open().catch((error: unknown) => {
+      this.#opening = undefined
+      throw error
+    })
+    return this.#opening
+  }
+
+  async #open(): Promise<void> {
+    if (this.#make !== undefined) this.#opened = { value: await this.#make() }
+  }
+
+  /** Closes it, if it is open; the next `open` opens another. Throws the errors of its disposal. */
+  async close(): Promise<void> {
+    const opening = this.#opening
+    this.#opening = undefined
+    const isOpen = await opening?.then(
+      () => true,
+      () => false,
+    )
+    // Its value stays: a handler that was given up may still look at it.
+    if (isOpen) await disposed(this.#opened?.value)
+  }
+}
+
+async function disposed(value: unknown): Promise<void> {
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return
+  const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now } = value as Partial<AsyncDisposable & Disposable>
+  await (later ?? now)?.call(value)
+}
+
+/** What handlers ask of their mill, its context among it. */
+export function childClient({
+  client,
+  transactions,
+  context,
+  packing,
+  connect,
+}: {
+  readonly client: Client
+  readonly transactions: TransactionEnqueue
+  readonly context: HandlerContext
+  readonly packing: Packing
+  readonly connect: () => Promise<Store>
+}): ChildClient {
+  return {
+    get context() {
+      return context.value
+    },
+    encode: (value) => packing.encode(value),
+    enqueueItem: (item) => client.enqueueItem(item),
+    enqueueItems: (items) => client.enqueueItems(items),
+    flow: (build, call) => client.flow(build, call),
+    enqueueIn: (tx, item) => transactions.enqueue(tx, item),
+    completeIn: (tx, claim) => transactions.complete(tx, claim),
+    joined: async (join, sets) => joinedMembers(joinsOf(await connect()), packing, join, sets),
+  }
+}
