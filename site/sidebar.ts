@@ -75,6 +75,7 @@ export const sidebar: SidebarEntry[] = [
     collapsed: false,
     items: [
       { text: 'Handlers and their dependencies', link: '/guides/handler-context' },
+      { text: 'Status in the browser', link: '/guides/status-in-the-browser' },
       { text: 'Drizzle', link: '/guides/drizzle' },
       { text: 'Prisma', link: '/guides/prisma' },
       { text: 'An outbox', link: '/guides/outbox' },

@@ -23,6 +23,8 @@ export { type ErrorsByCode, hasCode, isMillraceError, MillraceError, Unrecoverab
 export type { EventMap, EventName, JobRef } from './core/events.js'
 export type {
   FateCounts,
+  FollowOptions,
+  JobEvent,
   JobHandle,
   JobHold,
   JobMeta,

@@ -98,7 +98,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     const rulesOf = ({ traits }: Store): DraftEnvironment => {
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, warnings, newId }
     }
-    this.#handleParts = handlePartsOf(connection.opened, packing, maxPayloadBytes, registry, clock)
+    this.#handleParts = handlePartsOf(connection.opened, packing, maxPayloadBytes, registry, clock, connection.closing)
     this.#clientParts = {
       rules: async () => rulesOf(await connection.opened()),
       middleware,

@@ -204,6 +204,12 @@ class ChildRecords implements ChildClient {
   }
 }
 
+function notRun(id: string): InvalidArgumentError {
+  return new InvalidArgumentError(
+    `job '${id}' was enqueued in a test context, which runs no jobs: it has no result. Use testMill() for handlers that wait for other jobs.`,
+  )
+}
+
 /** The handle to a job that never runs. */
 function unsentJob(queue: string, id: string): JobHandle {
   return {
@@ -218,9 +224,10 @@ function unsentJob(queue: string, id: string): JobHandle {
         return true
       },
     },
-    result() {
-      const message = `job '${id}' was enqueued in a test context, which runs no jobs: it has no result. Use testMill() for handlers that wait for other jobs.`
-      return Promise.reject(new InvalidArgumentError(message))
+    result: () => Promise.reject(notRun(id)),
+    // biome-ignore lint/correctness/useYield: it has no events
+    async *events() {
+      throw notRun(id)
     },
   }
 }

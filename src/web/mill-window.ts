@@ -2,6 +2,7 @@
 
 import { QueueAdmin } from '../client/admin/queue-admin.js'
 import { StepBudget } from '../client/admin/step-loop.js'
+import { type HandleParts, handlePartsOf, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
 import { UnknownQueueError } from '../core/errors.js'
 import type { JobRecord } from '../core/job/job.js'
 import { systemClock } from '../core/platform/clock.js'
@@ -16,10 +17,14 @@ const actionMs = 10_000
 export class MillWindow {
   readonly mill: Mill
   readonly options: CheckedWebOptions
+  readonly #handleParts: HandleParts
 
   constructor(mill: Mill, options: CheckedWebOptions) {
+    const { connect, packing, registry, closing } = mill.adminParts
+    const { maxPayloadBytes, clock } = mill.runParts
     this.mill = mill
     this.options = options
+    this.#handleParts = handlePartsOf(connect, packing, maxPayloadBytes, registry, clock, closing)
   }
 
   /** The administration of a declared or stored queue. Throws `UnknownQueueError` for any other. */
@@ -33,6 +38,11 @@ export class MillWindow {
   /** The same for a queue that is known to exist. */
   queue(name: string, budget?: StepBudget): QueueAdmin {
     return new QueueAdmin(name, this.mill.adminParts, budget?.loop)
+  }
+
+  /** A handle to a job of a queue that is known to exist. */
+  job(queue: string, id: string): StoredJobHandle {
+    return new StoredJobHandle(this.#handleParts, queue, id)
   }
 
   /** Runs an action for at most 10 s; `more`: another call would find more. */

@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { newIn } from '../client/jobs/log-tail.js'
-import type { JobRecord } from '../core/job/job.js'
+import type { JobEvent, JobRecord } from '../core/job/job.js'
 import type { Logger } from '../core/logger.js'
 import { systemClock } from '../core/platform/clock.js'
 import { recordJson } from '../core/values/json.js'
@@ -137,55 +137,68 @@ function queueSource(window: MillWindow, queue: string): Source {
   }
 }
 
-/** Its worker reports news of it once a second. */
-const jobEveryMs = 500
-
-/** The source of a job: its record whenever it changes, and its log as it grows, until it has ended. */
+/** The source of a job: its feed, as it is shown. */
 function jobSource(window: MillWindow, queue: string, id: string): Source {
-  const watched = new WatchedJob()
-  const look = async (tell: (message: StreamMessage) => void) => {
-    const job = await window.queue(queue).jobs.get(id)
-    for (const message of watched.seen(job && window.shown(job))) tell(message)
-  }
-  const goOn = async (tell: (message: StreamMessage) => void, signal: AbortSignal) => {
-    while (!signal.aborted && !watched.hasEnded) {
-      await delay(jobEveryMs, undefined, { signal }).catch(() => {})
-      if (signal.aborted) return
-      await look(tell).catch((error: unknown) => tell(failureMessage(error, window.mill.logger)))
+  const watched = new WatchedJob((job) => window.shown(job))
+  const goOn = async (feed: AsyncIterable<JobEvent>, tell: (message: StreamMessage) => void) => {
+    try {
+      for await (const event of feed) for (const message of watched.heard(event)) tell(message)
+    } catch (error) {
+      tell(failureMessage(error, window.mill.logger))
     }
   }
   return {
     keeping: 'all',
     begin: async (tell, signal) => {
+      const failed = (error: unknown) => tell(failureMessage(error, window.mill.logger))
+      const feed = window.job(queue, id).follow(signal, failed).events()
       // `opening` informs its clients.
-      await look(() => {})
-      void goOn(tell, signal)
+      const first = await feed.next()
+      if (!first.done) watched.heard(first.value)
+      void goOn(feed, tell)
     },
     opening: () => watched.opening(),
   }
 }
 
 const endMessage: StreamMessage = { event: 'end', data: '{}' }
+/** The most text of a log that is kept. */
+const longestLog = 65_536
 
 class WatchedJob {
   hasEnded = false
+  readonly #shown: (job: JobRecord) => JobRecord
+  #job: JobRecord | undefined
+  /** As the job has it. */
+  #whole = ''
   #record = ''
   #log = ''
 
-  /** The news since the last look. Undefined: nothing of the job is kept any more. */
-  seen(job: JobRecord | undefined): StreamMessage[] {
-    this.hasEnded = job === undefined || ['completed', 'dead', 'cancelled'].includes(job.state)
-    const messages: StreamMessage[] = []
-    if (job !== undefined) {
-      const { log = this.#log, ...rest } = job
-      const { text, isGap } = newIn(this.#log, log)
-      if (text !== '') messages.push({ event: 'log', data: JSON.stringify({ text, isGap }) })
-      const record = recordJson(rest)
-      if (record !== this.#record) messages.push({ event: 'job', data: record })
-      this.#log = log
-      this.#record = record
+  constructor(shown: (job: JobRecord) => JobRecord) {
+    this.#shown = shown
+  }
+
+  /** The news of an event. */
+  heard(event: JobEvent): StreamMessage[] {
+    if (event.type === 'end') {
+      this.hasEnded = true
+      return [endMessage]
     }
-    return this.hasEnded ? [...messages, endMessage] : messages
+    if (event.type === 'job') this.#job = event.job
+    else this.#whole = (event.isGap ? event.text : this.#whole + event.text).slice(-longestLog)
+    // The whole log: what `redact` hides may be at the edge of a part.
+    return this.#job === undefined ? [] : this.#news(this.#shown({ ...this.#job, log: this.#whole }))
+  }
+
+  #news({ log = this.#log, ...job }: JobRecord): StreamMessage[] {
+    const messages: StreamMessage[] = []
+    const { text, isGap } = newIn(this.#log, log)
+    if (text !== '') messages.push({ event: 'log', data: JSON.stringify({ text, isGap }) })
+    const record = recordJson(job)
+    if (record !== this.#record) messages.push({ event: 'job', data: record })
+    this.#log = log
+    this.#record = record
+    return messages
   }
 
   opening(): StreamMessage[] {

@@ -18,7 +18,7 @@ function folderOf({ blocks }: Document): string {
     'package.json': '{"type":"module"}',
     ...Object.fromEntries(blocks.flatMap(({ file, text }) => (file === undefined ? [] : [[file, text]]))),
   })
-  for (const name of ['zod', '@photostructure/sqlite']) {
+  for (const name of ['zod', 'hono', '@photostructure/sqlite']) {
     mkdirSync(dirname(join(cwd, 'node_modules', name)), { recursive: true })
     symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
   }
@@ -87,6 +87,31 @@ await new MillShutdown(mill).onApplicationShutdown()`
     writeFileSync(join(cwd, 'call.ts'), call)
 
     expect(execute(cwd, jiti, 'call.ts')).toMatchObject({ status: 0, stderr: '', stdout: 'confirm-A-1\n' })
+  })
+
+  it('stream the status of an export to the user who asked for it, until its end', { timeout: 60_000 }, () => {
+    const cwd = folderOf(guide('status-in-the-browser'))
+    const call = `import { app } from './server.ts'
+import { mill } from './jobs.ts'
+const headers = { 'x-user': 'ada' }
+const { id } = await (await app.request('/exports', { method: 'POST', headers })).json()
+const stranger = await app.request('/exports/' + id + '/events', { headers: { 'x-user': 'eve' } })
+const answer = await app.request('/exports/' + id + '/events', { headers })
+const text = answer.text()
+await mill.worker().start()
+console.log(stranger.status, await text)
+const asked = await app.request('/exports/' + id, { headers })
+console.log(await asked.json())
+await mill.close()`
+    writeFileSync(join(cwd, 'call.ts'), call)
+    const { status, stdout, stderr } = execute(cwd, jiti, 'call.ts')
+
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toMatch(/^404 event: status\ndata: {"state":"ready"}\n\n/)
+    expect(stdout).toMatch(
+      /data: {"state":"completed",.*"result":{"file":"orders-2026.csv"}}\n\nevent: end\ndata: completed\n\n/,
+    )
+    expect(stdout).toMatch(/state: 'completed'/)
   })
 
   it('show the deployment files as `millrace init` writes them', () => {

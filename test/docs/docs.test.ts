@@ -47,6 +47,16 @@ declare const UnrecoverableError: typeof import('millrace').UnrecoverableError
 declare function retryLater(): void
 declare function isHoliday(): Promise<boolean>
 declare function isBlocked(address: string): Promise<boolean>
+// What the page of a browser has, as far as a guide uses it.
+declare class EventSource {
+  constructor(url: string)
+  addEventListener(type: string, listener: (event: { readonly data: string }) => void): void
+  close(): void
+}
+declare module 'react' {
+  export function useState<T>(first: T): [T, (next: T | ((last: T) => T)) => void]
+  export function useEffect(effect: () => void | (() => void), of: readonly unknown[]): void
+}
 `
   const harness = `export declare const makeHarness: import('millrace/store-testing').HarnessMaker`
 

@@ -174,6 +174,7 @@ const properties = [
   ['JoinEnqueueOptions', 'after'],
   ['JobContext', 'context'],
   ['MillOptions', 'context'],
+  ['JobHandle', 'events'],
 ] as const
 
 /** What the examples may use without a word: what stands around them in the code of a user. */
@@ -183,6 +184,7 @@ declare const syncAccount: OrderedTask<'sync-account', { account: string; email:
 declare const crawl: Task<'crawl', { url: string }, { url: string }, void, 'default'>
 declare const report: JoinTask<'report', { month: string }, { month: string }, void, { page: typeof crawl; mails: ManyMembers<typeof sendEmail, 'fail', true> }, 'default'>
 declare const mill: Mill
+declare const job: JobHandle
 declare const ctx: JobContext
 declare const answer: Response
 declare const error: unknown

@@ -48,6 +48,17 @@ expectTypeOf(await mill.enqueueMany(zodTask, [{ at: '' }])).toEqualTypeOf<
   JobHandle<{ messageId: string }, TaskInput<typeof zodTask>>[]
 >()
 
+for await (const event of mill.job(zodTask, 'x').events({ signal: AbortSignal.abort() })) {
+  expectTypeOf(event.type).toEqualTypeOf<'job' | 'log' | 'end'>()
+  if (event.type === 'log') expectTypeOf(event.text).toEqualTypeOf<string>()
+  if (event.type !== 'end') continue
+  expectTypeOf(event.state).toEqualTypeOf<'completed' | 'dead' | 'cancelled' | undefined>()
+  expectTypeOf(event.job?.result).toEqualTypeOf<{ messageId: string } | undefined>()
+  expectTypeOf(event.job?.input).toEqualTypeOf<TaskInput<typeof zodTask> | undefined>()
+}
+// @ts-expect-error 0: a feed of one job has no buffer
+mill.job(zodTask, 'x').events({ buffer: 3 })
+
 const valibotTask = defineTask({ name: 'valibot', input: v.object({ n: v.number() }), run: ({ n }) => n * 2 })
 expectTypeOf<TaskInput<typeof valibotTask>>().toEqualTypeOf<{ n: number }>()
 expectTypeOf<TaskResult<typeof valibotTask>>().toEqualTypeOf<number>()

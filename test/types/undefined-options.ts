@@ -2,6 +2,7 @@
 
 import type {
   EnqueueOptions,
+  FollowOptions,
   HistoryOptions,
   HoldOptions,
   ListOptions,
@@ -31,6 +32,7 @@ type Refusing<Options> = {
 }[keyof Options]
 
 expectTypeOf<Refusing<EnqueueOptions>>().toEqualTypeOf<never>()
+expectTypeOf<Refusing<FollowOptions>>().toEqualTypeOf<never>()
 expectTypeOf<Refusing<OrderedEnqueueOptions>>().toEqualTypeOf<never>()
 expectTypeOf<Refusing<TaskOptions<'a', string, string, void>>>().toEqualTypeOf<never>()
 expectTypeOf<Refusing<OrderedTaskOptions<'a', string, string>>>().toEqualTypeOf<never>()

@@ -1,13 +1,7 @@
 /** Queue administration: one queue and its jobs, the same for every store that keeps records. */
 
 import { setTimeout as delay } from 'node:timers/promises'
-import {
-  hasCode,
-  InvalidArgumentError,
-  JobElsewhereError,
-  JobRunningError,
-  UnknownQueueError,
-} from '../../core/errors.js'
+import { hasCode, InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
 import { type JobRecord, type JobState, jobStates, stateHint } from '../../core/job/job.js'
 import { storedError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job/job-fields.js'
@@ -31,6 +25,7 @@ import { explainedJob, explainedQueue } from '../jobs/wait-facts.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
 import { filteredSteps, filterForms, filterOf, type JobFilter, type ListFilter, listFilterOf } from './job-filter.js'
 import { revivedMembers } from './join-revive.js'
+import { refuseLeft } from './left-jobs.js'
 import { LimitsAdmin } from './limits-admin.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from './live-feed.js'
 import { type JobVerb, jobVerbs } from './operator-verbs.js'
@@ -555,44 +550,4 @@ function checkedId(given: unknown, isOrdered: boolean): string {
   const id = isOrdered ? orderedIdOf(given) : given
   if (isJobId(id)) return id
   throw new InvalidArgumentError(`a job id ${idMistake(given, isOrdered)}`)
-}
-
-/** The number of ids in one look-up. */
-const idsPerLook = 200
-
-/**
- * After a delete that did not delete all of these ids: throws `JobRunningError` if one of them runs, and
- * `JobElsewhereError` if nothing was deleted and another queue has one of them.
- */
-async function refuseLeft(queue: string, records: Records, ids: readonly string[], deleted: number): Promise<void> {
-  const running = new Set<string>()
-  const absent = new Set<string>()
-  for (let from = 0; from < ids.length; from += idsPerLook) {
-    const some = ids.slice(from, from + idsPerLook)
-    const jobs = await Promise.all(some.map((id) => records.get(queue, id)))
-    for (const [i, job] of jobs.entries())
-      if (job === undefined) absent.add(some[i]!)
-      else if (job.state === 'running') running.add(job.id)
-  }
-  if (running.size > 0) throw new JobRunningError(queue, [...running], deleted)
-  // Nothing is known of the deleted jobs: other queues may well have jobs of the same ids.
-  if (deleted > 0) return
-  const elsewhere = await foundElsewhere(queue, records, [...absent].slice(0, idsPerLook))
-  if (elsewhere.length > 0) throw new JobElsewhereError(queue, elsewhere)
-}
-
-/** The ids that other queues of the store have. */
-async function foundElsewhere(
-  queue: string,
-  records: Records,
-  ids: readonly string[],
-): Promise<{ id: string; queue: string }[]> {
-  if (ids.length === 0) return []
-  const others = (await records.queues()).map(({ name }) => name).filter((name) => name !== queue)
-  const found: { id: string; queue: string }[] = []
-  for (const other of others) {
-    const jobs = await Promise.all(ids.map((id) => records.get(other, id)))
-    for (const job of jobs) if (job !== undefined) found.push({ id: job.id, queue: other })
-  }
-  return found
 }

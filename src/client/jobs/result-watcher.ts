@@ -169,10 +169,11 @@ export class ResultWatcher {
   }
 
   /**
-   * Resolves when the job has ended or is not there, or after `forMs`. Returns the latest mark after which it was seen:
-   * the given one or a later one. Throws the errors of the watch.
+   * Resolves when the job has ended or is not there, after `forMs`, or when `signal` aborts. Returns the latest mark after
+   * which it was seen: the given one or a later one. Throws the errors of the watch.
    */
-  async ended(queue: string, id: string, forMs: number, mark?: Mark): Promise<Mark | undefined> {
+  async ended(queue: string, id: string, forMs: number, mark?: Mark, signal?: AbortSignal): Promise<Mark | undefined> {
+    if (signal?.aborted) return mark
     const key = `${queue}:${id}`
     const watched: Watched = this.#watched.get(key) ?? { queue, id, mark, wake: new Set() }
     if (mark !== undefined && mark.at > (watched.mark?.at ?? 0)) watched.mark = mark
@@ -180,12 +181,19 @@ export class ResultWatcher {
     await new Promise<void>((resolve, reject) => {
       const done = (error?: unknown) => {
         clearTimeout(timer)
+        signal?.removeEventListener('abort', left)
         watched.wake.delete(done)
         if (watched.wake.size === 0) this.#watched.delete(key)
         if (error === undefined) resolve()
         else reject(error)
       }
+      const left = () => {
+        done()
+        // The round need not last for nobody.
+        if (this.#watched.size === 0) this.#round?.abort()
+      }
       const timer = setTimeout(() => done(), Math.min(forMs, 0x7fffffff))
+      signal?.addEventListener('abort', left)
       watched.wake.add(done)
       if (this.#running) this.#round?.abort()
       else void this.#run()

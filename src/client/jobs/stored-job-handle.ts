@@ -7,7 +7,7 @@ import {
   ResultNotKeptError,
   ResultTimeoutError,
 } from '../../core/errors.js'
-import type { JobHandle, JobRecord, JobState } from '../../core/job/job.js'
+import type { FollowOptions, JobEvent, JobHandle, JobRecord, JobState } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../core/job/job-fields.js'
 import type { WaitReason } from '../../core/job/wait-reason.js'
@@ -23,6 +23,7 @@ import { resultDropped, type StoredJob } from '../../stores/contract/job-records
 import type { SignalAnswer } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../store-facets.js'
+import { JobFeed } from './job-feed.js'
 import { resultIn, wholeRecord } from './job-record.js'
 import { withCause } from './join-cause.js'
 import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
@@ -43,6 +44,8 @@ export interface HandleParts {
   readonly mono: () => number
   /** The wall clock. */
   readonly now: () => number
+  /** Aborts when the mill is closed. */
+  readonly closing: AbortSignal
 }
 
 /**
@@ -55,9 +58,10 @@ export function handlePartsOf(
   maxPayloadBytes: number,
   registry: Registry,
   clock: Clock,
+  closing: AbortSignal,
 ): HandleParts {
   return {
-    ...{ connect, packing, maxPayloadBytes, watcher: new ResultWatcher(connect) },
+    ...{ connect, packing, maxPayloadBytes, closing, watcher: new ResultWatcher(connect) },
     isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
     keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
     mono: () => clock.mono(),
@@ -66,6 +70,7 @@ export function handlePartsOf(
 }
 
 const checkResult = callOptions('result', { timeout: callForms.own })
+const checkEvents = callOptions('events', { signal: callForms.signal })
 
 /**
  * `Result` is what its handler returns, `Input` what it was enqueued with.
@@ -170,6 +175,28 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     }
   }
 
+  events(options: FollowOptions = {}): AsyncGenerator<JobEvent<Result, Input>, undefined> {
+    checkEvents(options)
+    const refusal = this.noWait?.()
+    if (refusal !== undefined) throw refusal
+    return this.follow(options.signal).events() as AsyncGenerator<JobEvent<Result, Input>, undefined>
+  }
+
+  /** The feed of `events`. `failed`: called with each failure after which it goes on. */
+  follow(signal?: AbortSignal, failed?: (error: unknown) => void): JobFeed {
+    const { watcher, isOrdered, closing } = this.#parts
+    const signals = [signal, closing].filter((one) => one !== undefined)
+    return new JobFeed(
+      {
+        ...{ handle: this, watcher, isOrdered },
+        mark: () => this.#mark(),
+        hasCompleted: (seen) => this.#hasCompleted(seen),
+      },
+      signals,
+      failed,
+    )
+  }
+
   async cancel(reason?: string): Promise<boolean> {
     const why = checkedReason('cancel', reason)
     const job = await this.#find()
@@ -222,7 +249,10 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
   }
 }
 
-refuseMore('', StoredJobHandle.prototype, { promised: { record: 0, status: 0, explain: 0, result: 1, cancel: 1 } })
+refuseMore('', StoredJobHandle.prototype, {
+  promised: { record: 0, status: 0, explain: 0, result: 1, cancel: 1 },
+  direct: { events: 1 },
+})
 
 /** For each handle how its `result()` settles, in their order. */
 export type SettledResults<Handles extends readonly JobHandle[]> = {

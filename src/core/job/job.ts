@@ -210,6 +210,36 @@ export function stateHint(word: unknown): string {
   return ` What others call ${word} is here ${foreign[word]}.`
 }
 
+/**
+ * What a feed tells of its job.
+ *
+ * - `'job'`: its record, without its log: as it is when the feed begins, and whenever that has changed.
+ * - `'log'`: the text that was added to its log since the last one. `isGap`: more was added than is kept, so some before
+ *   this text is missing.
+ * - `'end'`: the last event, once. `state`: how the job has ended; undefined if that is not known, as nothing of it is kept:
+ *   it had ended before the feed began, it was deleted, or it never existed. An ordered id has ended once no job of it waits
+ *   or runs. `job`: its last record, if it is kept.
+ */
+export type JobEvent<Result = unknown, Input = unknown> =
+  | { readonly type: 'job'; readonly job: JobRecord<Input, Result> }
+  | { readonly type: 'log'; readonly text: string; readonly isGap: boolean }
+  | {
+      readonly type: 'end'
+      readonly state: 'completed' | 'dead' | 'cancelled' | undefined
+      readonly job?: JobRecord<Input, Result>
+    }
+
+/** The options of following a job. */
+export interface FollowOptions {
+  /** Ends the feed. Default: leaving the loop or `mill.close()` ends it. */
+  readonly signal?: AbortSignal | undefined
+}
+
+/** Whether a job in this state never runs again by itself. */
+export function isEndState(state: JobState): state is 'completed' | 'dead' | 'cancelled' {
+  return state === 'completed' || state === 'dead' || state === 'cancelled'
+}
+
 /** A handle to one job, from any process; an enqueue returns one. `Result` is what its handler returns, `Input` what it was enqueued with. */
 export interface JobHandle<Result = unknown, Input = unknown> {
   readonly id: string
@@ -253,6 +283,22 @@ export interface JobHandle<Result = unknown, Input = unknown> {
    * `JobDeadError` if payloads of the id are in the morgue then, even older ones.
    */
   result(options?: { readonly timeout?: Duration }): Promise<Result>
+  /**
+   * Follows the job: an async iterable of its present state, its changes, its log as it grows and, last, its end. No end is
+   * missed, however short the job; of the changes in between it tells what a look finds, every half second while something
+   * changes and every two seconds otherwise. While the store is unavailable it waits. It ends, without an `'end'`, when
+   * `signal` aborts, the loop is left or the mill is closed. While it is read, a result stays, however few of them
+   * `retention` keeps. Rejects with `UnsupportedByStoreError` on a store without records. Throws `InvalidArgumentError` in
+   * a handler of the same queue.
+   *
+   * @example
+   * for await (const event of job.events()) {
+   *   if (event.type === 'job') console.log(event.job.state, event.job.progress?.fraction)
+   *   if (event.type === 'log') process.stdout.write(event.text)
+   *   if (event.type === 'end') console.log('it is', event.state ?? 'gone')
+   * }
+   */
+  events(options?: FollowOptions): AsyncGenerator<JobEvent<Result, Input>, undefined>
   /**
    * Why its result must not be waited for now; absent: it may be.
    * @internal
