@@ -55,10 +55,6 @@ BEGIN
 END`,
 )
 
-/** The running jobs of a queue `u.q`, by the places of their claims. */
-const running = `@.bunch b JOIN @.job j ON j.qid = b.qid AND j.fence = b.fence AND j.rank BETWEEN b.lo_rank AND b.hi_rank
-    AND j.pool = ANY (CASE b.pool WHEN 3 THEN '{0,2}'::smallint[] ELSE ARRAY[b.pool] END) AND j.stamp BETWEEN b.lo AND b.hi`
-
 /** The state of a row `j` of `job`. `t`: now. */
 const stateOf = 'CASE WHEN j.pool = -1 THEN 5 WHEN j.fence > 0 THEN 2 WHEN abs(j.stamp) > t THEN 0 ELSE 1 END'
 
@@ -79,6 +75,8 @@ const pools = `unnest('{0,2,1}'::int[])`
  * Takes the shards of a queue, the order, the states, the position after which to go on or null, and a limit. Returns
  * `[position, row]` of the next jobs that are not past their time. Jobs of an ordered queue that are otherwise equal are in the
  * order of their ids.
+ *
+ * A walk in the order of ids asks for the queue within the index of ids: what other queues have between costs its pages there.
  */
 export const listJobs = sqlFunction(
   'list_1',
@@ -98,8 +96,9 @@ BEGIN
   path := CASE WHEN by_time THEN coalesce(a[1], -1) ELSE -1 END;
   WITH shard AS (SELECT x AS q FROM unnest(p_qids) x),
   placed AS (
-    SELECT j.qid, j.id, ${arrival} AS seq, true AS is_live, CASE WHEN by_id THEN '{0}' ELSE ARRAY[0, j.fence] END AS place
-      FROM shard u JOIN ${running} ON b.qid = u.q WHERE (by_time OR (by_id AND NOT walks)) AND path <= 0 AND 2 = ANY (p_states)
+    SELECT u.q AS qid, j.id, j.n AS seq, true AS is_live, CASE WHEN by_id THEN '{0}' ELSE ARRAY[0, b.fence] END AS place
+      FROM shard u, LATERAL (SELECT * FROM @.bunch b WHERE b.qid = u.q AND (path < 0 OR b.fence >= a[2])) b, LATERAL @.claimed_1(b) j
+      WHERE (by_time OR (by_id AND NOT walks)) AND path <= 0 AND 2 = ANY (p_states)
     UNION ALL
     SELECT u.q, l.id, l.seq, true, ARRAY[1, (pool = 1)::int, l.rank, l.stamp] || CASE WHEN has_tie THEN ARRAY[l.seq] ELSE '{}' END
       FROM shard u, ${pools} pool, LATERAL @.line_1(u.q, pool, true, has_tie, CASE WHEN path = 1 AND a[2] = (pool = 1)::int THEN a[3:] END, a_tie, p_most) l
@@ -125,11 +124,11 @@ BEGIN
     SELECT j.qid, j.id, ${arrival}, true, ARRAY[j.attempt::bigint] FROM @.job j
       WHERE p_by = 'retry' AND j.qid = ANY (p_qids) AND j.attempt > 1 AND ${stateOf} = ANY (p_states) AND j.pool >= 0 AND (a IS NULL OR j.attempt >= a[1])
     UNION ALL
-    SELECT u.q, j.id, 0, true, '{0}' FROM shard u, LATERAL (SELECT * FROM @.job j WHERE j.qid + 0 = u.q AND j.id > coalesce(a_id, '') COLLATE "C"
+    SELECT u.q, j.id, 0, true, '{0}' FROM shard u, LATERAL (SELECT * FROM @.job j WHERE j.qid = u.q AND j.id > coalesce(a_id, '') COLLATE "C"
         AND ${stateOf} = ANY (p_states) ORDER BY j.id LIMIT p_most) j WHERE by_id AND walks
     UNION ALL
-    SELECT u.q, e.id, 0, false, '{1}' FROM shard u, LATERAL (SELECT * FROM @.ended e WHERE e.qid + 0 = u.q AND (a_id IS NULL OR e.id >= a_id COLLATE "C")
-        AND e.state = ANY (p_states) AND e.state IN (3, 4) AND ${isShown} ORDER BY e.id LIMIT p_most + 1) e WHERE by_id),
+    SELECT u.q, e.id, 0, false, '{1}' FROM shard u, LATERAL (SELECT * FROM @.ended e WHERE e.qid = u.q AND e.id >= coalesce(a_id, '') COLLATE "C"
+        AND e.state = ANY (p_states) AND e.state IN (3, 4) AND ${isShown} ORDER BY e.id LIMIT p_most + 1) e WHERE by_id AND p_states && '{3,4}'),
   whole AS (
     SELECT qid, id, is_live, CASE WHEN by_id OR has_tie THEN place ELSE place || seq END AS place, CASE WHEN has_tie THEN id ELSE '' END AS tie FROM placed),
   page AS (
@@ -170,7 +169,7 @@ BEGIN
     SELECT l.id FROM ${pools} pool, LATERAL @.line_1(p_q, pool, false, false, NULL, '', p_most) l
       WHERE by_line AND 0 = ANY (p_states)
     UNION ALL
-    SELECT j.id FROM ${running} WHERE by_line AND 2 = ANY (p_states) AND b.qid = p_q
+    SELECT j.id FROM @.bunch b, LATERAL @.claimed_1(b) j WHERE by_line AND 2 = ANY (p_states) AND b.qid = p_q
     UNION ALL
     (SELECT j.id FROM @.job j WHERE NOT by_ids AND p_failed AND j.qid = p_q AND j.attempt > 1 AND ${stateOf} = ANY (p_states)
       ORDER BY j.qid, j.attempt, j.seq LIMIT p_most)),

@@ -28,8 +28,8 @@ const heldClaims = sqlFunction(
   RETURN (SELECT coalesce(json_agg(x), '[]') FROM (
     SELECT json_build_object('queue', q.name, 'id', j.id, 'fence', j.fence, 'task', j.task, 'alone', b.alone, 'startedAt', o.started_ms,
       'host', o.host, 'boot', o.boot, 'pidns', o.pidns, 'pid', o.pid, 'ticks', o.ticks, 'progress', o.progress)
-    FROM @.bunch b JOIN @.queue q ON q.qid = b.qid JOIN @.job j ON j.qid = b.qid AND j.pool = b.pool
-        AND j.rank BETWEEN b.lo_rank AND b.hi_rank AND j.stamp BETWEEN b.lo AND b.hi AND j.fence = b.fence
+    FROM @.bunch b JOIN @.queue q ON q.qid = b.qid, LATERAL @.claimed_1(b) c,
+      LATERAL (SELECT * FROM @.job x WHERE x.id = c.id AND x.qid + 0 = b.qid LIMIT 1) j
       LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
     WHERE coalesce(o.worker, b.worker) = p_worker ORDER BY q.qid, j.fence, coalesce(j.arrival, abs(j.seq)) LIMIT p_most) r (x));
 END`,

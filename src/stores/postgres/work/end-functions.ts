@@ -265,6 +265,29 @@ END`,
 )
 
 /**
+ * Takes a claim. Returns the ids of its jobs that run, each with the number of its arrival. It reads each priority from place to
+ * place: one range over several of them would be all that waits in between.
+ */
+const claimedJobs = sqlFunction(
+  'claimed_1',
+  'p_b @.bunch',
+  'TABLE (id text, n bigint)',
+  `#variable_conflict use_column
+DECLARE p int; r bigint;
+BEGIN
+  FOREACH p IN ARRAY CASE p_b.pool WHEN 3 THEN '{0,2}'::int[] ELSE ARRAY[p_b.pool::int] END LOOP
+    r := p_b.lo_rank::bigint - 1;
+    LOOP
+      SELECT j.rank INTO r FROM @.job j WHERE j.qid = p_b.qid AND j.pool = p AND j.rank > r AND j.rank <= p_b.hi_rank ORDER BY qid, pool, j.rank LIMIT 1;
+      EXIT WHEN r IS NULL;
+      RETURN QUERY SELECT j.id, coalesce(j.arrival, abs(j.seq)) FROM @.job j
+        WHERE j.qid = p_b.qid AND j.pool = p AND j.rank = r AND j.stamp BETWEEN p_b.lo AND p_b.hi AND j.fence = p_b.fence ORDER BY qid, pool, j.rank, j.stamp, j.seq;
+    END LOOP;
+  END LOOP;
+END`,
+)
+
+/**
  * Takes a queue and a limit. Returns `{now, run, ownRun, spares, rows}`: the run of the server, the run that the queue knows,
  * the instant until which its leases are spared, and at most that many running jobs whose leases have ended (`CrashedRow`).
  */
@@ -280,11 +303,10 @@ BEGIN
         'error', j.error, 'remember', j.remember_ms, 'alone', b.alone, 'reason', (SELECT c.reason FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q),
         'worker', coalesce((SELECT o.worker FROM @.beat o WHERE o.id = j.id AND o.qid + 0 = p_q), b.worker)) AS x
       FROM (SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
-        UNION ALL SELECT b.fence, b.lease_ms, j.id FROM @.bunch b JOIN @.job j ON j.fence = b.fence AND j.qid = p_q
-            AND j.pool = ANY (CASE b.pool WHEN 3 THEN '{0,2}'::smallint[] ELSE ARRAY[b.pool] END) AND j.rank BETWEEN b.lo_rank AND b.hi_rank AND j.stamp BETWEEN b.lo AND b.hi
-          WHERE b.qid = p_q AND b.lease_ms <= ms
-            AND NOT EXISTS (SELECT FROM @.beat o WHERE o.id = j.id AND o.qid + 0 = p_q AND o.lease_ms IS NOT NULL)) l
-      JOIN @.job j ON j.id = l.id AND j.qid + 0 = p_q AND j.fence = l.fence JOIN @.bunch b ON b.fence = l.fence
+        UNION ALL SELECT b.fence, b.lease_ms, j.id FROM (SELECT * FROM @.bunch b WHERE b.qid = p_q AND b.lease_ms <= ms) b, LATERAL @.claimed_1(b) j
+          WHERE (SELECT o.lease_ms FROM @.beat o WHERE o.id = j.id AND o.qid + 0 = p_q) IS NULL) l
+      CROSS JOIN LATERAL (SELECT * FROM @.job o WHERE o.id = l.id AND o.qid + 0 = p_q AND o.fence = l.fence LIMIT 1) j
+      CROSS JOIN LATERAL (SELECT * FROM @.bunch o WHERE o.fence = l.fence LIMIT 1) b
       ORDER BY l.lease_ms, coalesce(j.arrival, abs(j.seq)) LIMIT p_most) r (x)))
     FROM @.queue WHERE qid = p_q);
 END`,
@@ -331,16 +353,6 @@ END`,
 )
 
 export const endFunctions = [
-  ...[
-    lookAtJobs,
-    endJobs,
-    completeInside,
-    foldLeft,
-    postponeLeases,
-    trimEnded,
-    crashedJobs,
-    retireBunches,
-    spareLeases,
-  ],
-  expiredJobs,
+  ...[lookAtJobs, endJobs, completeInside, foldLeft, postponeLeases, trimEnded, claimedJobs],
+  ...[crashedJobs, retireBunches, spareLeases, expiredJobs],
 ]
