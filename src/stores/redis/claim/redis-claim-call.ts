@@ -53,22 +53,25 @@ export interface GrantedBefore {
 
 export const nothingBefore: GrantedBefore = { jobs: 0, bytes: 0 }
 
-/** Claims from shards of one kind. The script fills the claim from the first queue that grants, over its shards. */
+/**
+ * Claims from shards of one kind. The script fills the claim from the first queue that grants, over its shards. `telling` gets
+ * those that have ended members of joins: when the claim is over, the joins are to be told.
+ */
 export async function claimShards(
   queues: RedisQueues,
   asks: readonly ShardRequest[],
   granted: GrantedBefore,
   by: Claimer,
   mostBytes: number,
+  telling: Set<RedisShard>,
   gate: ThrottleGate = noGate,
 ): Promise<ClaimReply> {
   const shards = asks.map(({ shard }) => shard)
   const scripts = gate.isThrottled ? claimGatedScripts : claimScripts
   const args = claimArgs(asks, granted, by, mostBytes, gate)
   const reply = await queues.runOver(shards, scripts, args, undefined, gate.keys)
-  const answer = claimReplyIn(shards, reply)
-  for (const shard of tellingIn(shards, reply)) await queues.reports.deliver(shard)
-  return answer
+  for (const shard of tellingIn(shards, reply)) telling.add(shard)
+  return claimReplyIn(shards, reply)
 }
 
 /** The arguments of the claim script. */

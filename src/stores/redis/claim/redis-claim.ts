@@ -46,6 +46,8 @@ interface Told {
   readonly crashed: Crash[]
   readonly buried: Buried[]
   readonly expired: Expired[]
+  /** The shards in which members of joins have ended. */
+  readonly telling: Set<RedisShard>
   isInDoubt: boolean
 }
 
@@ -72,7 +74,16 @@ export class RedisClaim {
     refuseLongWorker(by.worker)
     if (from.length === 0) return nothingOf(await this.#queues.now(), by)
     // Kept outside: a claim begins again if a shard has moved, and must still report what an earlier trip found.
-    const told: Told = { crashed: [], buried: [], expired: [], isInDoubt: false }
+    const told: Told = { crashed: [], buried: [], expired: [], telling: new Set(), isInDoubt: false }
+    try {
+      return await this.#following(from, by, told)
+    } finally {
+      // A later trip must not be granted a join that an earlier one has made ready.
+      for (const shard of told.telling) await this.#queues.reports.deliver(shard)
+    }
+  }
+
+  #following(from: readonly ClaimFrom[], by: Claimer, told: Told): Promise<Claimed> {
     return this.#queues.following(async () => {
       const all = await this.#candidates(from, by)
       const candidates = all.filter(({ asks, shards }) => asks.length > 0 || shards.length === 0)
@@ -229,7 +240,7 @@ export class RedisClaim {
     if (asks.length > 1) return this.#askShards(asks, by, told)
     const all = trip.flatMap((one) => one.asks)
     const gate = limits === undefined ? noGate : await this.#gateOf(limits, lateMs)
-    const asked = await claimShards(this.#queues, all, granted, by, this.#mostBytes, gate)
+    const asked = await claimShards(this.#queues, all, granted, by, this.#mostBytes, told.telling, gate)
     this.#damage.answered(all.map((ask) => ask.shard))
     return asked
   }
@@ -237,7 +248,7 @@ export class RedisClaim {
   /** Asks one of several shards of a plain queue; undefined if it is damaged. `mostBytes`: its share of the bytes. */
   async #askOne(ask: ShardRequest, by: Claimer, mostBytes: number, told: Told): Promise<ClaimReply | undefined> {
     try {
-      const answer = await claimShards(this.#queues, [ask], nothingBefore, by, mostBytes)
+      const answer = await claimShards(this.#queues, [ask], nothingBefore, by, mostBytes, told.telling)
       this.#damage.answered([ask.shard])
       return answer
     } catch (error) {
