@@ -208,11 +208,12 @@ local function drop_done() end
   elseif kind == 'w' then
     if has(j.claim.flags, CANCEL) then finish(j, 'x') else j.crashes = 0 entries().wait(j, a, b) end`,
     endMembers: String.raw`
+  local ends = placed[1] and member_ends()
   for n, rec in ipairs(placed[1] and call('HMGET', JOBS, unpack(placed)) or {}) do
     local i, id, place, serial, number = numbers[n], placed[n], nil, nil, nil
     if rec then place, serial, number = string.match(rec, '^0 ((%d+)%.(%d+))%z', find(rec, '\0', (${flagsAt('rec')}) + 1, true) + 1) end
     if place then
-      member_ends().report_at(member_ends().fragment(serial), tonumber(number), place, 'c', kinds[i] == 'j' and ARGV[items[i] + 3] or nil)
+      ends.report_at(ends.fragment(serial), tonumber(number), place, 'c', kinds[i] == 'j' and ARGV[items[i] + 3] or nil)
       leave_at_once(id, byte(claims[i], 14) - 64, item_fences[i])
     else
       answers[i] = settle(items[i], id, kinds[i]) or 'o'

@@ -41,10 +41,12 @@ const reportText = String.raw`
 local FORM, FULL = '${form}', string.rep('\255', 512)
 local FAIL, GO_ON, HOLD = 102, 103, 104
 local M = {}
+-- puts: ends that are only to be written: nobody asks for them before.
 local function told()
-  REPORTS = REPORTS or { of = {}, ends = {} }
+  REPORTS = REPORTS or { of = {}, ends = {}, puts = {} }
   return REPORTS
 end
+local floor = math.floor
 -- The fragment of this number; false if there is none.
 function M.fragment(serial)
   local of = told().of
@@ -84,20 +86,26 @@ local function chunk(f, c)
   end
   return bits
 end
+-- The chunk of a member, its byte in that, the value of its bit, and whether it is set.
+local function place_of(f, number)
+  local c = floor(number / 4096)
+  local at = floor((number - c * 4096) / 8) + 1
+  local bit, changed = 2 ^ (number % 8), f.changed[c]
+  local value = (byte(chunk(f, c), at) or 0) + (changed and changed[at] or 0)
+  return c, at, bit, value % (bit * 2) >= bit
+end
 function M.has_bit(f, number)
-  local c, at, bit = math.floor(number / 4096), math.floor(number % 4096 / 8) + 1, 2 ^ (number % 8)
-  local changed = f.changed[c]
-  return ((byte(chunk(f, c), at) or 0) + (changed and changed[at] or 0)) % (bit * 2) >= bit
+  local _, _, _, is_set = place_of(f, number)
+  return is_set
 end
 -- What changes in a byte of a chunk is summed up, and the chunk is made anew once, by flush.
-local function flip(f, number, by)
-  local c, at = math.floor(number / 4096), math.floor(number % 4096 / 8) + 1
+local function flip(f, c, at, by)
   local changed = f.changed[c]
   if not changed then
     changed = {}
     f.changed[c] = changed
   end
-  changed[at] = (changed[at] or 0) + by * 2 ^ (number % 8)
+  changed[at] = (changed[at] or 0) + by
 end
 local function changed_chunk(f, c)
   local bits, places, pieces, last = chunk(f, c), {}, {}, 0
@@ -134,7 +142,7 @@ end
 -- Of ends that were reported before, only one changes: a dead member may go for good.
 function M.report_at(f, number, field, fate, left)
   if not f or f.frozen == 1 then return end
-  local has_bit = M.has_bit(f, number)
+  local c, at, bit, has_bit = place_of(f, number)
   local was_dead = (has_bit or f.on_dead == HOLD) and is_dead(f, field)
   if has_bit or was_dead then
     if not was_dead or fate ~= 'x' or f.on_dead == GO_ON then return end
@@ -142,14 +150,18 @@ function M.report_at(f, number, field, fate, left)
   end
   f[fate], f.version = f[fate] + 1, f.version + 1
   local is_held = f.on_dead == HOLD and fate == 'd'
-  if not has_bit and not is_held then flip(f, number, 1) end
-  local kept = fate ~= 'c' and fate or nil
-  if f.keeps == 1 and left and left ~= '' then
-    kept = fate .. (fate == 'd' and '=' or '') .. left
-    if fate == 'c' then f.bytes = f.bytes + #left - find(left, '\0', 1, true) end
+  if not has_bit and not is_held then flip(f, c, at, bit) end
+  if fate == 'c' then
+    if f.keeps == 1 and left and left ~= '' then
+      local puts = REPORTS.puts
+      puts[#puts + 1] = field
+      puts[#puts + 1] = 'c' .. left
+      f.bytes = f.bytes + #left - find(left, '\0', 1, true)
+    end
+    return
   end
-  if kept then REPORTS.ends[field] = kept end
-  if fate ~= 'c' and f.on_dead ~= GO_ON and not is_held then
+  REPORTS.ends[field] = f.keeps == 1 and left and left ~= '' and fate .. (fate == 'd' and '=' or '') .. left or fate
+  if f.on_dead ~= GO_ON and not is_held then
     if f.fails == f.told_fails then f.fail_number, f.fail_fate = number, byte(fate) end
     f.fails = f.fails + 1
   end
@@ -167,15 +179,12 @@ end
 -- Writes what the functions above have changed. Call it once behind them, before the script turns to another shard.
 -- Returns whether something is to be told to other shards.
 function M.flush()
-  local tells, puts, gone = REPORTS.tells or false, {}, {}
+  local tells, puts = REPORTS.tells or false, REPORTS.puts
   for field, kept in pairs(REPORTS.ends) do
-    if kept then
-      puts[#puts + 1] = field
-      puts[#puts + 1] = kept
-    else gone[#gone + 1] = field end
+    puts[#puts + 1] = field
+    puts[#puts + 1] = kept
   end
   many('HSET', JOINED, puts)
-  many('HDEL', JOINED, gone)
   local headers = {}
   for serial, f in pairs(REPORTS.of) do
     if f and (f.version ~= f.was or f.is_touched) then
@@ -209,7 +218,8 @@ local function report_revived(j)
   for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
     local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
     if f and f.frozen == 0 and is_dead(f, field) then
-      if M.has_bit(f, number) then flip(f, number, -1) end
+      local c, at, bit, has_bit = place_of(f, number)
+      if has_bit then flip(f, c, at, -bit) end
       f.d, f.version = f.d - 1, f.version + 1
       REPORTS.ends[field] = 'r' .. sub(end_at(field), 2)
     end
@@ -218,9 +228,10 @@ end
 -- The join had been decided before this member was revived: for the join it stays dead.
 function M.stay_dead(f, number)
   local field = f.serial .. '.' .. string.format('%d', number)
-  local kept = not M.has_bit(f, number) and end_at(field)
+  local c, at, bit, has_bit = place_of(f, number)
+  local kept = not has_bit and end_at(field)
   if not kept or byte(kept) ~= 114 then return end
-  flip(f, number, 1)
+  flip(f, c, at, bit)
   f.d, f.is_touched = f.d + 1, true
   f.told_done = M.done(f)
   REPORTS.ends[field] = 'd' .. sub(kept, 2)
