@@ -233,12 +233,17 @@ export const makeStore = () => new MemoryStore(systemClock)`,
 describe('the program on an error page', () => {
   const pages = all.filter(({ path }) => /^docs\/troubleshooting\/[a-z]/.test(path))
   const codeOf = ({ path }: Document) => /([a-z-]+)\.md$/.exec(path)![1]!
-  it.each(pages.map((page) => [codeOf(page), page] as const))('throws that error: %s', (code, page) => {
-    const { stdout, stderr, signal } = execute(`${code}.mjs`, folderOf(page))
-    const told = stdout === '' ? /code: '([a-z-]+)'/.exec(stderr)?.[1] : stdout.trim()
+  // A worker tries for half a minute to open what its handlers need.
+  it.each(pages.map((page) => [codeOf(page), page] as const))(
+    'throws that error: %s',
+    { timeout: 60_000 },
+    (code, page) => {
+      const { stdout, stderr, signal } = execute(`${code}.mjs`, folderOf(page))
+      const told = stdout === '' ? /code: '([a-z-]+)'/.exec(stderr)?.[1] : stdout.trim()
 
-    expect({ told, signal }).toEqual({ told: code, signal: null })
-  })
+      expect({ told, signal }).toEqual({ told: code, signal: null })
+    },
+  )
 
   it('exists on every page', () => {
     const programs = (page: Document) => page.blocks.filter(({ language }) => language === 'js').map(({ file }) => file)
