@@ -251,6 +251,19 @@ export const leading = plainConcern('leading', [rings], {
     assert.deepEqual((await scene.claim({ worker: 'w2', alone: true })).waits, [])
   },
 
+  async 'a queue that is named twice has no lead for a suspect that is taken at the second time'(scene) {
+    await scene.addSuspects('a')
+    const { claims: before } = await scene.claim({ worker: 'w1', alone: true })
+    await scene.end(before[0]!, { kind: 'release', delayMs: 0 })
+    assert.equal((await scene.stored()).suspectLead, null)
+    const handle = await scene.harness.open()
+    const from = [0, 1].map((limit) => ({ queue: scene.queue, limit }))
+
+    const { claims } = await handle.claim(from, { worker: 'w2', leaseMs: 30_000, alone: true })
+
+    assert.deepEqual([claims.map(({ id }) => id), (await scene.stored()).suspectLead], [['a'], null])
+  },
+
   async 'a queue with suspects is not empty for a claim alone'(scene) {
     await scene.addSuspects('a')
 

@@ -198,6 +198,7 @@ export class PostgresClaim {
     const waits: Wait[] = []
     const claims: Claim[] = []
     let more = false
+    const before = new Map<number, LeftQueue>()
     for (const [i, one] of asked.entries()) {
       const { queue, from } = targets[i]!
       if (queue === undefined || one === null) {
@@ -205,6 +206,10 @@ export class PostgresClaim {
         continue
       }
       const { look, left, jobs, fence } = one
+      // A queue that was named before has the leads that this appointed.
+      const { lead, suspectLead } = before.get(queue.qid) ?? left
+      Object.assign(left, { lead, suspectLead })
+      before.set(queue.qid, left)
       this.#parts.upkeep.asked(queue.qid)
       if (look.lease !== null || !left.isClaimable)
         this.#looksAt.set(queue.qid, Math.min(look.lease ?? Number.POSITIVE_INFINITY, now + lookEveryMs))
