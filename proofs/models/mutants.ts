@@ -62,7 +62,7 @@ export async function caughtBy(mutation: Mutation, store: string, draws: Draws):
 
 /**
  * The output of a program that gets the folder of the mutant's `dist` and these arguments, or undefined if it prints
- * nothing.
+ * nothing. A mutant that blocks the program is caught by hanging.
  */
 export async function tried(
   mutation: Mutation,
@@ -76,9 +76,12 @@ export async function tried(
     cpSync(join(root, 'dist'), folder, { recursive: true })
     mutate(join(folder, 'stores', mutation.file), mutation)
     const { stdout } = await promisify(execFile)(process.execPath, [jiti, program, folder, ...args], {
-      timeout: withinMs,
+      ...{ timeout: withinMs, killSignal: 'SIGKILL' },
     })
     return stdout.trim() === '' ? undefined : stdout.trim()
+  } catch (error) {
+    if ((error as { killed?: boolean }).killed !== true) throw error
+    return 'hanging'
   } finally {
     rmSync(folder, { recursive: true })
   }
