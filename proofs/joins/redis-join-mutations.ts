@@ -96,7 +96,7 @@ export const redisJoinMutations = mutationsIn(`
 ! the ends of members
 @ redis/claim/redis-claim-call.js
 * joins in other shards are not told of what a claim finds ended
-- await queues.reports.deliver(shard);
+- telling.add(shard);
 + void 0;
 ! the ends of members
 @ redis/records/change-script.js
