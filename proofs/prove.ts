@@ -1,7 +1,7 @@
 /**
  * `npm run prove [name]`: runs one proof, or lists them and runs all. The output of a proof is also written to
- * `<name>.txt` beside it (`<name>-<part>.txt` for a part of it), with a header that says where and on what it ran. Exits with 1 if a claim fails, with 2 for an
- * unknown name.
+ * `<name>.txt` beside it, of a part of one to `<name>-<part>.txt`, with a header that says where and on what it ran. Exits
+ * with 1 if a claim fails, with 2 for an unknown name.
  */
 import { execFileSync } from 'node:child_process'
 import { readdirSync, writeFileSync } from 'node:fs'
