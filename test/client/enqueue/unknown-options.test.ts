@@ -44,7 +44,7 @@ const objects: readonly (readonly [name: string, object: object, before: Before,
     },
     'ready worker close apiCalls workers health examine storedQueues',
     // `enqueueIn` is only on SQLite; it checks its options as `enqueue` does.
-    'enqueueIn serveInPlace isolated',
+    'enqueueIn serveInPlace isolated openContext',
   ],
   [
     'queue',
@@ -89,7 +89,7 @@ const objects: readonly (readonly [name: string, object: object, before: Before,
     'restore list',
     '',
   ],
-  ['handle', mill.job(task, 'a'), {}, 'record status explain result cancel', 'send'],
+  ['handle', mill.job(task, 'a'), {}, 'record status explain result cancel events', 'send follow'],
   ['worker', mill.worker(), {}, 'start stop finished status', 'fail'],
   ['listener', listener, { attach: ['token'] }, 'next close', ''],
   [
