@@ -222,7 +222,7 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
     [
       'jobs that are no list',
       async () => mill.queue('default').jobs.cancel('some' as never),
-      /list of ids, 'all' or 'failed'/,
+      /list of ids, 'all', 'failed' or a filter/,
     ],
     ['an invalid id', async () => mill.queue('default').jobs.delete(['']), /a job id must be/],
     [

@@ -65,12 +65,12 @@ describe('a house with violations', () => {
     [
       'an import over several lines',
       { 'src/core/job.ts': "import {\n  x,\n} from '../client/client.js'\n", 'src/client/client.ts': '' },
-      'src/core/job.ts:4 core (floor 0) must not import client/client.ts (6)',
+      'src/core/job.ts:4 core (floor 0) must not import client/client.ts (7)',
     ],
     [
       'a re-export from a floor above',
       { 'src/core/job.ts': "export * from '../cli/page.js'\n", 'src/cli/page.ts': '' },
-      'src/core/job.ts:2 core (floor 0) must not import cli/page.ts (10)',
+      'src/core/job.ts:2 core (floor 0) must not import cli/page.ts (11)',
     ],
     [
       'one store that knows another',
@@ -79,23 +79,23 @@ describe('a house with violations', () => {
     ],
     [
       'two rooms of one floor that know each other',
-      { 'src/client/a.ts': "const b = await import('../runtime/b.js')\n", 'src/runtime/b.ts': '' },
-      'src/client/a.ts:2 client (floor 6) must not import runtime/b.ts (6)',
+      { 'src/measures/a.ts': "const b = await import('../runtime/b.js')\n", 'src/runtime/b.ts': '' },
+      'src/measures/a.ts:2 measures (floor 6) must not import runtime/b.ts (6)',
     ],
     [
       'a thread whose file is on a floor above',
       { 'src/runtime/a.ts': "new URL('../mill/b.js', import.meta.url)\n", 'src/mill/b.ts': '' },
-      'src/runtime/a.ts:2 runtime (floor 6) must not import mill/b.ts (8)',
+      'src/runtime/a.ts:2 runtime (floor 6) must not import mill/b.ts (9)',
     ],
     [
       'an import through the alias of the tests',
       { 'src/core/a.ts': "import '#src/cli/b.js'\n", 'src/cli/b.ts': '' },
-      'src/core/a.ts:2 core (floor 0) must not import cli/b.ts (10)',
+      'src/core/a.ts:2 core (floor 0) must not import cli/b.ts (11)',
     ],
     [
       'an import of the barrel',
       { 'src/cli/a.ts': "import { millrace } from '../index.js'\n", 'src/index.ts': '' },
-      'src/cli/a.ts:2 cli (floor 10) must not import index.ts (10)',
+      'src/cli/a.ts:2 cli (floor 11) must not import index.ts (11)',
     ],
     [
       'a page that imports of the rooms',
