@@ -9,7 +9,7 @@
 import { hasCode } from '../../core/errors.js'
 import { isEndState, type JobEvent, type JobHandle, type JobRecord } from '../../core/job/job.js'
 import { systemRandom } from '../../core/platform/clock.js'
-import { longestTimerMs, outageDelayMs } from '../../core/platform/timer.js'
+import { longestTimerMs, outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import { recordJson } from '../../core/values/json.js'
 import { newIn } from './log-tail.js'
 import type { Mark, ResultWatcher } from './result-watcher.js'
@@ -151,7 +151,7 @@ export class JobFeed {
   /** Until the watch is over, or for `ms`. */
   #rest(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms)
+      const timer = setTimeout(resolve, timerMs(ms))
       this.#wake = () => {
         clearTimeout(timer)
         resolve()
