@@ -13,7 +13,7 @@ import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import type { Page, Step, StoredJob } from '../../stores/contract/job-records.js'
 
-/** What jobs must be to be chosen. All that is given must hold, and something must be given. */
+/** The conditions on a job. All that are given must hold, and at least one must be given. */
 export interface JobFilter {
   /** Only jobs of this group. `''`: those without one. */
   readonly group?: string | number | undefined

@@ -69,7 +69,7 @@ function isReason(reason: WaitReason | undefined): reason is WaitReason {
   return reason !== undefined
 }
 
-/** What stops the queue or all its workers until somebody acts. */
+/** The reasons that stop the queue, or all its workers, until somebody acts. */
 function standstill(job: ExplainedJob, facts: WaitFacts): WaitReason[] {
   const { queue, depth, holds } = facts
   const { queue: name, group } = job
@@ -120,7 +120,7 @@ function hasTask({ taskNames }: SeenWorker, task: string): boolean {
   return taskNames === undefined || taskNames.includes(task)
 }
 
-/** What its limits say: these reasons end by themselves. */
+/** The reasons that its limits give. They end by themselves. */
 function bounded(job: ExplainedJob, facts: WaitFacts): WaitReason[] {
   const suspect = job.suspect
     ? reason('suspect', 'its worker died while it held the job, so it waits until a worker can run it alone')
@@ -308,5 +308,5 @@ export function reason(
   return { why, text, ...(standing.includes(why) && { standing: true as const }), ...defined(more) }
 }
 
-/** What only a person or a deploy ends. */
+/** The causes that only a person or a deploy ends. */
 const standing: readonly WaitReason['why'][] = ['paused', 'draining', 'resharding', 'no-worker', 'no-task']

@@ -17,7 +17,7 @@ import { type ExplainedJob, explain, reason, type WaitFacts } from './explain.js
 /** Jobs of one page, and pages of running jobs that are read at most. */
 const pageSize = 200
 const mostPages = 5
-/** The throttle is asked for so many groups of a list at most. */
+/** The most groups of a list for which the throttle is asked. */
 const mostGroups = 20
 /** The minutes whose ends give the pace. */
 const paceMinutes = 5

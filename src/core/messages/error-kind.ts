@@ -2,7 +2,7 @@
 
 const longest = 300
 
-/** What differs each time, the longer forms first: UUIDs and hex numbers, words with digits in them, numbers. */
+/** The parts that differ from error to error, the longest forms first: UUIDs, hex numbers, words with digits, numbers. */
 const differing = [
   /\b[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}\b/gi,
   /\b0x[\da-f]+\b/gi,

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import * as v from 'valibot'
 import { type JobVerb, jobVerbs } from '../../client/admin/operator-verbs.js'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
-import { explained } from '../../client/jobs/wait-facts.js'
+import { explained, explainedJob } from '../../client/jobs/wait-facts.js'
 import { recordsOf } from '../../client/store-facets.js'
 import type { JobRecord, JobState } from '../../core/job/job.js'
 import { checkFields, type FieldChanges } from '../../core/job/job-fields.js'
@@ -180,8 +180,7 @@ export const jobEndpoints = [
     summary:
       'Everything known of a job: in `waits` why it has not begun, its log, its checkpoint, its relatives, its retries to come',
     run: async ({ window, params: { queue = '', id = '' } }) => {
-      const admin = await window.known(queue)
-      const job = await admin.jobs.get(id)
+      const job = await (await window.known(queue)).jobs.get(id)
       if (job === undefined) throw nothingKept(queue, id)
       const shown = window.shown(job)
       const retry = retryOutlook(window.mill, job)
@@ -189,7 +188,7 @@ export const jobEndpoints = [
       const signals = signalsOf(window.mill, job.task).map(({ name }) => name)
       return {
         ...{ ...shown, ...(await familyOf(window, { queue, id }, shown.parent)) },
-        ...waitsIn(await admin.jobs.explain(id)),
+        ...waitsIn(await explainedJob(await window.mill.adminParts.look(), job, Date.now())),
         ...defined({ retry, leaseMs, signals: signals.length === 0 ? undefined : signals }),
       }
     },

@@ -4,9 +4,9 @@ import type { Command } from 'commander'
 import type { JobFilter, ListFilter } from '../../../client/admin/job-filter.js'
 import type { JobFields } from '../../../core/job/job-fields.js'
 import { defined } from '../../../core/values/defined.js'
-import { exactJson } from '../../../core/values/json.js'
 import { eachFlag } from '../../flags.js'
 import { UsageError } from '../../process/exit-code.js'
+import { fieldValueIn } from './one-job-commands.js'
 
 export interface FilterFlags {
   readonly group?: string
@@ -40,17 +40,9 @@ function fieldsIn(given: readonly string[]): JobFields {
     given.map((field) => {
       const end = field.indexOf('=')
       if (end < 1) throw new UsageError(`--field takes name=value; got '${field}'.`)
-      return [field.slice(0, end), valueIn(field.slice(end + 1))]
+      const text = field.slice(end + 1)
+      // No field is null.
+      return [field.slice(0, end), fieldValueIn(text) ?? text]
     }),
   )
-}
-
-/** As `jobs fields` reads it: JSON of a string, a number or a boolean; any other text as it is. */
-function valueIn(text: string): JobFields[string] {
-  try {
-    const value = exactJson(text)
-    return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : text
-  } catch {
-    return text
-  }
 }

@@ -154,7 +154,7 @@ function errorLine(error: string | undefined): string | undefined {
     : `${printed.trim()} (${first.replace(/^\w+: | The last that it printed:$/g, '').replace(/\.$/, '')})`
 }
 
-/** What a list shows elsewhere: when it is due, its attempt, that others are before it. */
+/** The reasons that a list shows in another column, or that `jobs show` alone gives. */
 const shownElsewhere: readonly WaitReason['why'][] = ['delayed', 'retry', 'signal', 'suspect', 'slots-full', 'reserved']
 
 /** The reason in few words: \`jobs show\` has all. */

@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { type JobVerb, jobsFor, jobVerbs } from '../../../client/admin/operator-verbs.js'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
+import { explainedJob } from '../../../client/jobs/wait-facts.js'
 import { hasCode, JobCancelledError, JobDeadError } from '../../../core/errors.js'
 import { type JobRecord, type JobState, jobStates, stateHint } from '../../../core/job/job.js'
 import { isNameOf } from '../../../core/task/any-task.js'
@@ -125,7 +126,7 @@ Examples:
         )
       // Listening starts before anything is printed: a reader of the first lines may end this process at once.
       const over = flags.follow ? toldToEnd() : undefined
-      const waits = await mill.queue(queue).jobs.explain(id)
+      const waits = await explainedJob(await mill.adminParts.look(), job, Date.now())
       terminal.print({ ...job, ...(waits.length > 0 && { waits }) }, () =>
         recordLines(job, terminal, { ...flags, waits }),
       )

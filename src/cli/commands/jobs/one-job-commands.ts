@@ -94,12 +94,13 @@ function changesIn(given: readonly string[]): FieldChanges {
     given.map((change) => {
       const end = change.indexOf('=')
       if (end < 1) throw new UsageError(`a field is set by name=value; got '${change}'.`)
-      return [change.slice(0, end), valueIn(change.slice(end + 1))]
+      return [change.slice(0, end), fieldValueIn(change.slice(end + 1))]
     }),
   )
 }
 
-function valueIn(text: string): FieldChanges[string] {
+/** The value of a field, from the command line: JSON of a text, a number, a boolean or null; else the text itself. */
+export function fieldValueIn(text: string): FieldChanges[string] {
   try {
     const value = exactJson(text)
     // A field is no BigInt: as text it keeps its digits.
