@@ -5,7 +5,7 @@ import type { Command, PlannedCall, PlannedJob } from './command.js'
 
 /**
  * `byClock`: only the last job of an enqueue may take the place of another, as it comes behind all those that need not look at
- * what has their ids. Listings are whole, so that those of a queue of several shards can be compared shard by shard.
+ * what has their ids, and a call that stands in an enqueue twice has the same jobs both times. Listings are whole, so that those of a queue of several shards can be compared shard by shard.
  */
 export function possibleCommands(
   commands: readonly Command[],
@@ -17,7 +17,7 @@ export function possibleCommands(
     const possible = left.length === 0 ? command : (without(command, left) as Command)
     if (byClock && (possible.verb === 'list' || possible.verb === 'list dead'))
       return { ...possible, query: { ...possible.query, limit: wholeList } } as Command
-    return byClock && possible.verb === 'enqueue' ? { ...possible, calls: lastReplacing(possible.calls) } : possible
+    return byClock && possible.verb === 'enqueue' ? { ...possible, calls: sameJobs(lastReplacing(possible.calls)) } : possible
   })
 }
 
@@ -33,6 +33,11 @@ function lastReplacing(calls: readonly PlannedCall[]): PlannedCall[] {
         : (without(job, ['ifWaiting', 'atMostMs']) as PlannedJob),
     ),
   }))
+}
+
+function sameJobs(calls: readonly PlannedCall[]): PlannedCall[] {
+  const first = (of: PlannedCall) => calls.find(({ callId, queue }) => callId === of.callId && queue === of.queue)!
+  return calls.map((call) => ({ ...call, jobs: first(call).jobs }))
 }
 
 function without(value: unknown, fields: readonly string[]): unknown {

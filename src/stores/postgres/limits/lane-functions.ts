@@ -4,8 +4,8 @@ import { sqlFunction } from '../schema/sql-function.js'
 
 /**
  * Jobs of these groups wait from now on, in the same transaction. Takes a queue, an element for each job: its group, or null, and the
- * instant in µs from which it may begin; and that of now. Returns nothing. New lanes get turns in the order of the jobs: a claim that
- * comes while the group is held shuts its lane. Rows are locked in the order of the groups.
+ * instant in µs from which it may begin; and that of now. Returns nothing. New lanes get turns in the order of the jobs that may begin:
+ * a claim that comes while the group is held shuts its lane. Rows are locked in the order of the groups.
  */
 const enterLanes = sqlFunction(
   'enter_lanes_1',
@@ -14,7 +14,7 @@ const enterLanes = sqlFunction(
   `DECLARE grps text[]; dues bigint[]; n int;
 BEGIN
   SELECT array_agg(g ORDER BY o), array_agg(d ORDER BY o) INTO grps, dues FROM (
-    SELECT g COLLATE "C" AS g, min(d) AS d, min(o) AS o FROM unnest(p_grps, p_dues) WITH ORDINALITY x (g, d, o) WHERE g IS NOT NULL GROUP BY 1) x;
+    SELECT g COLLATE "C" AS g, min(d) AS d, min(o) FILTER (WHERE d <= p_t) AS o FROM unnest(p_grps, p_dues) WITH ORDINALITY x (g, d, o) WHERE g IS NOT NULL GROUP BY 1) x;
   IF grps IS NULL THEN RETURN; END IF;
   UPDATE @.queue SET limited = true WHERE qid = p_q AND NOT limited;
   LOOP

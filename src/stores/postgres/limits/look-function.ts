@@ -75,7 +75,11 @@ BEGIN
   st := p.state::json;
   is_expiring := EXISTS (SELECT FROM @.job WHERE qid = p_q AND expires_ms <= ms AND fence = 0);
   IF p_claims THEN
-    FOR x IN SELECT grp FROM @.lane WHERE qid = p_q AND due <= t ORDER BY qid, due LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED LOOP
+    -- Lanes of one instant come in the order of their jobs.
+    FOR x IN SELECT grp FROM (SELECT grp, due, count(*) OVER (PARTITION BY due) AS ties FROM (
+        SELECT grp, due FROM @.lane WHERE qid = p_q AND due <= t ORDER BY qid, due LIMIT 100 FOR NO KEY UPDATE SKIP LOCKED) l) l
+      ORDER BY due, CASE WHEN ties > 1 THEN (SELECT seq FROM @.job j WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND abs(j.stamp) = l.due
+        ORDER BY j.qid, j.grp, j.rank, j.stamp, j.seq LIMIT 1) END LOOP
       UPDATE @.lane SET turn = nextval('@.lane_turn'), due = NULL WHERE qid = p_q AND grp = x.grp AND due <= t;
     END LOOP;
     shut := array(SELECT grp FROM @.lane WHERE qid = p_q AND shut_until <= ms ORDER BY qid, shut_until, grp LIMIT least(greatest(p_limit, 1), 100) + 8);
