@@ -5,6 +5,7 @@ import type { Clock } from '../../core/platform/clock.js'
 import { MemoryData, MemoryStore } from '../../stores/memory/memory-store.js'
 import type { MemoryJob } from '../../stores/memory/queue/memory-job.js'
 import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
+import type { MemoryQueue } from '../../stores/memory/queue/memory-queue.js'
 import { trim } from '../../stores/memory/queue/memory-retention.js'
 import { dueAt } from '../../stores/rules/sequence.js'
 import type { CanonicalState } from '../state/canonical-state.js'
@@ -23,8 +24,11 @@ export async function memoryHarness(
   const clock = new ManualClock(options.startAt ?? defaultStartAt)
   const data = new MemoryData(options.isRemote, options.mostClaimBytes)
   if (options.byClock) data.uptimeStepMs = 1
+  const stamps = new SharedStamps()
   const forget = () => {
-    if (options.byClock) for (const queue of data.queues.all()) trim(queue, clock.now())
+    if (!options.byClock) return
+    for (const queue of data.queues.all()) trim(queue, clock.now())
+    stamps.follow(data.queues.all())
   }
   const audit = new MemoryAudit(data, clock, forget)
   const handles: MemoryStore[] = []
@@ -75,6 +79,25 @@ function promoteDue(data: MemoryData, now: number): void {
       queue.promote(job, now)
       job.updatedAt = updatedAt
     }
+}
+
+/** One clock for all shards: of two jobs that arrive in two shards within one ms, the first has the earlier instant. */
+class SharedStamps {
+  #latest = 0
+  readonly #known = new Set<MemoryQueue>()
+
+  follow(queues: Iterable<MemoryQueue>): void {
+    for (const queue of queues) {
+      if (this.#known.has(queue)) continue
+      this.#known.add(queue)
+      Object.defineProperty(queue, 'lastStamp', {
+        get: () => this.#latest,
+        set: (stamp: number) => {
+          this.#latest = Math.max(this.#latest, stamp)
+        },
+      })
+    }
+  }
 }
 
 interface SeenJob {

@@ -91,7 +91,8 @@ export function postgresHarness(url: string): HarnessMaker {
           // The next claim would do it: jobs that come before it come behind those that fell due.
           await ask(`UPDATE @.lane l SET turn = o.turn, due = NULL FROM (
             SELECT qid, grp, nextval('@.lane_turn') AS turn FROM (
-              SELECT qid, grp FROM @.lane WHERE due <= @.us() AND turn IS NULL ORDER BY due) d) o
+              SELECT qid, grp FROM @.lane l WHERE due <= @.us() AND turn IS NULL ORDER BY due, (SELECT min(seq) FROM @.job j
+                WHERE j.qid = l.qid AND j.grp = l.grp AND j.pool = 2 AND abs(j.stamp) = l.due)) d) o
             WHERE l.qid = o.qid AND l.grp = o.grp`)
         },
       },

@@ -5,7 +5,8 @@ import type { Command, PlannedCall, PlannedJob } from './command.js'
 
 /**
  * `byClock`: only the last job of an enqueue may take the place of another, as it comes behind all those that need not look at
- * what has their ids, and a call that stands in an enqueue twice has the same jobs both times. Listings are whole, so that those of a queue of several shards can be compared shard by shard.
+ * what has their ids, and a call that stands in an enqueue twice has the same jobs both times. Listings are whole, so that those of
+ * a queue of several shards can be compared shard by shard.
  */
 export function possibleCommands(
   commands: readonly Command[],
@@ -17,7 +18,9 @@ export function possibleCommands(
     const possible = left.length === 0 ? command : (without(command, left) as Command)
     if (byClock && (possible.verb === 'list' || possible.verb === 'list dead'))
       return { ...possible, query: { ...possible.query, limit: wholeList } } as Command
-    return byClock && possible.verb === 'enqueue' ? { ...possible, calls: sameJobs(lastReplacing(possible.calls)) } : possible
+    return byClock && possible.verb === 'enqueue'
+      ? { ...possible, calls: sameJobs(lastReplacing(possible.calls)) }
+      : possible
   })
 }
 

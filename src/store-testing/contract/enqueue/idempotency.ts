@@ -164,6 +164,17 @@ export const idempotency = plainConcern('idempotency', [exactEnqueue], {
     assert.deepEqual([claim.id, await scene.claimIds()], ['c', ['a', 'b']])
   },
 
+  async 'a call that was sent before keeps its place before the others of its enqueue'(scene) {
+    const call = (callId: string, isResent: boolean) => ({
+      callId,
+      isResent,
+      queue: scene.queue,
+      jobs: [newJob({ id: 'a' })],
+    })
+    const answers = await scene.store.enqueue([call('lost', true), call('next', false)])
+    assert.deepEqual(answers, [['added'], ['duplicate']])
+  },
+
   async 'a call with new ids is added once, however often it is sent'(scene) {
     const call = {
       callId: 'call',

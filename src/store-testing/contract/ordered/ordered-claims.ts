@@ -36,6 +36,20 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
     assert.deepEqual({ state, stamp, successor }, { state: 'running', stamp: stampAt(due), successor: null })
   },
 
+  async 'once a claim has a job, nothing is said of a shard that is not there'(scene) {
+    await scene.openQueue({ name: 'other' })
+    await scene.push('a', 'v0')
+
+    const from = [
+      { queue: scene.queue, limit: 2 },
+      { queue: 'other', shard: 5, limit: 2 },
+    ]
+    const { claims, waits } = await scene.claim({ from })
+
+    const ofOther = waits.filter(({ queue }) => queue === 'other')
+    assert.deepEqual([claims.map(({ id }) => id), ofOther], [['a'], []])
+  },
+
   async 'one claim takes as many ids as the store allows, in order'(scene) {
     const { maxBatch, maxClaim } = scene.store.traits
     const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `id-${i}`)
@@ -49,7 +63,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
   async 'an id never runs twice at once, however many claim it'(scene) {
     await scene.pushAll('a', ['v0', 'v1', 'v2'])
     const handles = await Promise.all([scene.harness.open(), scene.harness.open()])
-    const from = [{ queue: scene.queue, limit: 10, maxPayloads: 1 }]
+    const from = [{ queue: scene.queue, limit: 20, maxPayloads: 1 }]
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, i) => handles[i % 2]!.claim(from, { worker: `worker-${i}`, leaseMs: 30_000 })),
     )

@@ -194,6 +194,15 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual(await scene.told(), ['a ready: v1 v0 v1 v2'])
   },
 
+  async 'rule 8: of equal scores the revived payload comes first, as it came first'(scene) {
+    await scene.bury('a', ['v0'])
+    await scene.push('a', 'v1', { score: 0 })
+
+    await scene.records.morgue.revive(scene.queue, { ids: ['a'] })
+
+    assert.deepEqual(await scene.told(), ['a ready: v0 v1'])
+  },
+
   async 'rule 8: payloads revived while their id runs wait next to it, due when its claim has ended'(scene) {
     await scene.bury('a', ['v0'])
     await scene.push('a', 'v1', { score: 1 })

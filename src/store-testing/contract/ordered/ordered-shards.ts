@@ -323,6 +323,16 @@ export const orderedShards = orderedConcern('shards of an ordered queue', [recor
     assert.deepEqual(await scene.told('whole'), ['a ready: v0 v1 v2'])
   },
 
+  async 'a payload moved from a queue that keeps only the latest joins the dead ones of its id'(scene) {
+    await scene.openQueue({ name: 'whole' })
+    await scene.openQueue({ merge: 'latest' })
+    await scene.bury('a', ['v0'])
+    await scene.enqueue([{ id: 'a', payload: 'v1', score: 1 }])
+    await scene.records.move(scene.queue, 'whole')
+    await scene.end(await scene.claimOne({ queue: 'whole' }), { kind: 'bury' })
+    assert.deepEqual(await scene.told('whole'), ['a dead: v0 v1'])
+  },
+
   async 'a move leaves running jobs, and the payloads waiting next to them'(scene) {
     await scene.openQueue({ name: 'other' })
     await scene.push('a', 'v0')

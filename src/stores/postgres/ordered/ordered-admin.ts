@@ -78,7 +78,9 @@ BEGIN
       UPDATE @.job SET next_stamp = t, next_created_ms = coalesce(next_created_ms, (SELECT created_ms FROM @.payload p WHERE p.head = o.head
         AND NOT p.seq = ANY (o.hand) ORDER BY seq LIMIT 1), e.created_ms) WHERE id = o.id AND qid + 0 = p_q;
     END IF;
-    PERFORM @.join_payloads_1(e.head, o.head, o.hand, q.merge = 'latest');
+    -- They came before what has come since.
+    UPDATE @.payload SET head = o.head WHERE head = e.head;
+    PERFORM @.merge_1(o.head, o.hand, q.merge = 'latest');
   END LOOP;
   UPDATE @.floor SET stamp = t WHERE qid = p_q AND stamp > t;
   IF grps <> '{}' THEN PERFORM @.enter_lanes_1(p_q, grps, array(SELECT t FROM unnest(grps)), t); END IF;

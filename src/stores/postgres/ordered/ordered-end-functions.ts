@@ -18,14 +18,15 @@ BEGIN
   -- Lock, and look in the next statement: those that no push holds.
   free := array(SELECT ctid FROM @.job WHERE ctid = ANY (p_got) FOR UPDATE SKIP LOCKED);
   DELETE FROM @.job WHERE ctid = ANY (free) AND NOT EXISTS (SELECT FROM @.payload p WHERE p.head = job.head);
-  WITH w AS (SELECT DISTINCT ON (p.head) p.head, p.due, p.created_ms FROM @.payload p
+  WITH w AS (SELECT DISTINCT ON (p.head) p.head, p.due, p.created_ms, p.seq FROM @.payload p
       WHERE p.head = ANY (array(SELECT head FROM @.job WHERE ctid = ANY (p_got))) ORDER BY p.head, p.seq),
-  h AS (SELECT j.id, coalesce(j.next_stamp, w.due, t + ${heldUs}) AS due, coalesce(j.next_created_ms, w.created_ms, t / 1000) AS created_ms
+  h AS (SELECT j.id, coalesce(j.next_stamp, w.due, t + ${heldUs}) AS due, coalesce(j.next_created_ms, w.created_ms, t / 1000) AS created_ms,
+      CASE WHEN j.next_stamp IS NULL THEN w.seq END AS seq
     FROM @.job j LEFT JOIN w ON w.head = j.head WHERE j.ctid = ANY (p_got)),
   u AS (UPDATE @.job j SET fence = 0, hand = NULL, next_stamp = NULL, next_created_ms = NULL, attempt = 1, crashes = 0, error = NULL,
       pool = CASE WHEN j.grp IS NULL THEN 0 ELSE 2 END,
       updated_ms = t / 1000, created_ms = h.created_ms, stamp = h.due * way,
-      seq = CASE WHEN h.due > t THEN 0 ELSE nextval('@.job_seq') * way END, flags = CASE WHEN h.due > t THEN 1 ELSE 0 END
+      seq = CASE WHEN h.due > t THEN 0 ELSE coalesce(h.seq, nextval('@.job_seq')) * way END, flags = CASE WHEN h.due > t THEN 1 ELSE 0 END
     FROM h WHERE j.id = h.id AND j.qid + 0 = q.qid RETURNING h.due, j.grp)
   SELECT count(*), min(u.due), array_agg(u.grp) FILTER (WHERE u.grp IS NOT NULL), array_agg(u.due) FILTER (WHERE u.grp IS NOT NULL)
     INTO k, due, grps, dues FROM u;
@@ -52,12 +53,12 @@ BEGIN
   is_shown := m.id IS NOT NULL AND (q.dead_age_ms IS NULL OR m.finished_ms + q.dead_age_ms > ms);
   IF m.id IS NOT NULL AND NOT is_shown THEN DELETE FROM @.payload WHERE head = m.head; END IF;
   h := CASE WHEN is_shown THEN m.head ELSE nextval('@.job_seq') END;
-  INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, remember_ms, id, task, error, reason, grp, head)
-    VALUES (q.qid, 4, 0, p_attempt, p_crashes, abs(o.stamp), CASE WHEN is_shown THEN m.created_ms ELSE o.created_ms END, ms, 0, o.id, o.task,
+  INSERT INTO @.ended (qid, state, rank, attempt, crashes, seq, stamp, created_ms, finished_ms, remember_ms, id, task, error, reason, grp, head)
+    VALUES (q.qid, 4, 0, p_attempt, p_crashes, 0, abs(o.stamp), CASE WHEN is_shown THEN m.created_ms ELSE o.created_ms END, ms, 0, o.id, o.task,
       p_error, p_reason, o.grp, h)
     ON CONFLICT (id, qid) DO UPDATE SET attempt = excluded.attempt, crashes = excluded.crashes, stamp = excluded.stamp,
       created_ms = excluded.created_ms, finished_ms = ms, task = excluded.task, error = excluded.error, reason = excluded.reason, grp = excluded.grp, head = h;
-  UPDATE @.payload SET head = h WHERE head = o.head AND seq = ANY (p_seqs);
+  UPDATE @.payload SET head = h, latest = false WHERE head = o.head AND seq = ANY (p_seqs);
   PERFORM @.merge_1(h, NULL, q.merge = 'latest');
   IF m.id IS NULL THEN INSERT INTO @.tally (qid, dead) VALUES (q.qid, 1); END IF;
   RETURN NULL;

@@ -20,7 +20,10 @@ export function payloadSets(rows: string, latest = 'false', set = 'p.head'): str
         max(CASE WHEN p.latest OR ${latest} THEN p.seq END) OVER (PARTITION BY ${set}) AS last_at FROM ${rows}) r`
 }
 
-/** Takes a head, its payloads in hand or null, and whether only the latest is to stay. Removes the others; returns how many stay. */
+/**
+ * Takes a head, its payloads in hand or null, and whether only the latest is to stay. Removes the others; returns how many stay. An
+ * earlier rule has been followed then: it must not merge these with what joins them.
+ */
 const mergeSet = sqlFunction(
   'merge_1',
   'p_head bigint, p_hand bigint[], p_latest boolean',
@@ -30,6 +33,9 @@ BEGIN
   WITH s AS (${payloadSets("@.payload p WHERE head = p_head AND NOT seq = ANY (coalesce(p_hand, '{}'))", 'p_latest')}),
   d AS (DELETE FROM @.payload WHERE head = p_head AND seq IN (SELECT seq FROM s WHERE NOT stays))
   SELECT count(*) INTO k FROM s WHERE stays;
+  IF NOT p_latest THEN
+    UPDATE @.payload SET latest = false WHERE head = p_head AND latest AND NOT seq = ANY (coalesce(p_hand, '{}'));
+  END IF;
   RETURN k;
 END`,
 )

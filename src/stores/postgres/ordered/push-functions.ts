@@ -89,8 +89,8 @@ BEGIN
     END;
   END LOOP;
   IF p_scores IS NULL OR array_position(p_scores, NULL) IS NOT NULL THEN first_score := @.scores_1(n); END IF;
-  INSERT INTO @.payload (head, due, created_ms, score, weight, latest, digest, codec, meta, payload)
-    SELECT h.head, coalesce(dues[o], t), t / 1000, coalesce(u.score, (first_score + o - 1)::float8 / 1000), coalesce(u.weight, 0), q.merge = 'latest',
+  INSERT INTO @.payload (seq, head, due, created_ms, score, weight, latest, digest, codec, meta, payload)
+    SELECT seqs[o], h.head, coalesce(dues[o], t), t / 1000, coalesce(u.score, (first_score + o - 1)::float8 / 1000), coalesce(u.weight, 0), q.merge = 'latest',
       u.digest, u.codec, u.meta, u.payload
     FROM unnest(p_ids, p_payloads, p_codecs, p_metas, p_weights, p_scores, p_digests) WITH ORDINALITY
         u (id, payload, codec, meta, weight, score, digest, o)

@@ -156,7 +156,7 @@ const joinPayloads = sqlFunction(
   'json',
   `BEGIN
   PERFORM @.merge_1(p_head, NULL, false);
-  UPDATE @.payload p SET head = p_into, seq = x.n, latest = p_latest FROM (SELECT seq, nextval('@.payload_seq') AS n
+  UPDATE @.payload p SET head = p_into, seq = x.n, latest = p_latest FROM (SELECT seq, nextval('@.job_seq') AS n
     FROM (SELECT seq FROM @.payload WHERE head = p_head ORDER BY score, seq) y) x WHERE p.head = p_head AND p.seq = x.seq;
   PERFORM @.merge_1(p_into, p_hand, p_latest);
   RETURN NULL;

@@ -31,7 +31,7 @@ const heldClaims = sqlFunction(
     FROM @.bunch b JOIN @.queue q ON q.qid = b.qid, LATERAL @.claimed_1(b) c,
       LATERAL (SELECT * FROM @.job x WHERE x.id = c.id AND x.qid + 0 = b.qid LIMIT 1) j
       LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
-    WHERE coalesce(o.worker, b.worker) = p_worker ORDER BY q.qid, j.fence, coalesce(j.arrival, abs(j.seq)) LIMIT p_most) r (x));
+    WHERE coalesce(o.worker, b.worker) = p_worker ORDER BY q.qid, j.fence, CASE q.kind WHEN 'plain' THEN coalesce(j.arrival, abs(j.seq)) END, j.id LIMIT p_most) r (x));
 END`,
 )
 

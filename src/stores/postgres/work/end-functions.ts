@@ -247,7 +247,7 @@ BEGIN
     ELSE least(p_most, (SELECT coalesce(sum(dead), 0) FROM @.tally WHERE qid = p_q) - (q.dead_count + q.shards - 1) / q.shards) END;
   WITH old AS (
     (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND state = 4 AND finished_ms <= ms - q.dead_age_ms ORDER BY qid, state, finished_ms LIMIT p_most)
-    UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq LIMIT greatest(over, 0))),
+    UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq, id LIMIT greatest(over, 0))),
   gone AS (DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) RETURNING *),
   payloads AS (DELETE FROM @.payload p USING gone g WHERE p.head = g.head),
   notes AS (DELETE FROM @.checkpoint c USING gone g WHERE c.id = g.id AND c.qid = g.qid)
@@ -297,7 +297,7 @@ export const crashedJobs = sqlFunction(
   'json',
   `DECLARE ms bigint := @.us() / 1000;
 BEGIN
-  RETURN (SELECT json_build_object('now', ms, 'run', @.run(), 'ownRun', run, 'spares', spares_until, 'rows', (
+  RETURN (SELECT json_build_object('now', ms, 'run', @.run(), 'ownRun', q.run, 'spares', q.spares_until, 'rows', (
     SELECT coalesce(json_agg(x), '[]') FROM (
       SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'flags', j.flags,
         'error', j.error, 'remember', j.remember_ms, 'alone', b.alone, 'reason', (SELECT c.reason FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q),
@@ -307,8 +307,8 @@ BEGIN
           WHERE (SELECT o.lease_ms FROM @.beat o WHERE o.id = j.id AND o.qid + 0 = p_q) IS NULL) l
       CROSS JOIN LATERAL (SELECT * FROM @.job o WHERE o.id = l.id AND o.qid + 0 = p_q AND o.fence = l.fence LIMIT 1) j
       CROSS JOIN LATERAL (SELECT * FROM @.bunch o WHERE o.fence = l.fence LIMIT 1) b
-      ORDER BY l.lease_ms, coalesce(j.arrival, abs(j.seq)) LIMIT p_most) r (x)))
-    FROM @.queue WHERE qid = p_q);
+      ORDER BY l.lease_ms, CASE q.kind WHEN 'plain' THEN coalesce(j.arrival, abs(j.seq)) END, j.id LIMIT p_most) r (x)))
+    FROM @.queue q WHERE qid = p_q);
 END`,
 )
 

@@ -74,17 +74,21 @@ export class PostgresEnqueue {
     const targets = parts.flatMap((part, i) =>
       shardsFor(part, queues[i]!.shards).map(([queue, own]) => ({ queue, part: own })),
     )
-    const groups = placesBy(targets, ({ queue: { qid }, part }, i) => (part.isResent ? `again ${i}` : String(qid)))
-    await Promise.all(
-      groups.map(async (places) => {
-        const { queue } = targets[places[0]!]!
-        const of = places.map((i) => targets[i]!.part)
-        const before = of[0]!.isResent ? await this.recalled(queue, of[0]!) : undefined
-        if (before !== undefined) return answer(of[0]!, await this.#decided(queue, of[0]!.jobs, before))
-        if (queue.kind === 'ordered') return this.#push(queue, of)
-        for (const [n, answered] of (await this.#send(queue, of)).entries()) answer(of[n]!, answered)
-      }),
+    const again = targets.flatMap(({ part }, i) => (part.isResent ? [i] : []))
+    const groups = placesBy(targets, ({ queue: { qid }, part }, i) =>
+      part.isResent ? `again ${i}` : `${qid} after ${again.findLast((n) => n < i)}`,
     )
+    const send = async (places: readonly number[]) => {
+      const { queue } = targets[places[0]!]!
+      const of = places.map((i) => targets[i]!.part)
+      const before = of[0]!.isResent ? await this.recalled(queue, of[0]!) : undefined
+      if (before !== undefined) return answer(of[0]!, await this.#decided(queue, of[0]!.jobs, before))
+      if (queue.kind === 'ordered') return this.#push(queue, of)
+      for (const [n, answered] of (await this.#send(queue, of)).entries()) answer(of[n]!, answered)
+    }
+    // What was sent before is asked about first, and later calls must not overtake it meanwhile.
+    if (again.length > 0) for (const places of groups) await send(places)
+    else await Promise.all(groups.map(send))
   }
 
   /** Parts for one shard of an ordered queue that were not sent before. */

@@ -32,7 +32,11 @@ BEGIN
   load := p_load;
   FOR i IN 1 .. cardinality(p_qids) LOOP
     EXIT WHEN total > 0 AND (p_alone OR total >= p_limits[i] OR load >= p_most);
-    IF p_qids[i] = 0 THEN asked := asked || 'null'::json; CONTINUE; END IF;
+    IF p_qids[i] = 0 THEN
+      EXIT WHEN total > 0;
+      asked := asked || 'null'::json;
+      CONTINUE;
+    END IF;
     SELECT * INTO q FROM @.queue WHERE qid = p_qids[i] AND shard >= 0;
     EXIT WHEN total > 0 AND q.qid IS NULL;
     IF q.qid IS NULL THEN RETURN json_build_object('moved', true); END IF;
