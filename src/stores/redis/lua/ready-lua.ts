@@ -1,4 +1,10 @@
-/** The ready jobs of a shard, in the order in which claims take them, for scripts that take or count them. */
+/**
+ * The ready jobs of a shard, in the order in which claims take them, for scripts that take or count them.
+ *
+ * A list holds those that nothing can overtake: no priority, no group, first in first out. All others are in a sorted set beside it.
+ * One set for all would need no stale elements and no merging, but then plain work ran at 0.83 of its speed (50 rounds in turns,
+ * concurrency 100), and cost the server 5.3 µs a job instead of 4.4.
+ */
 
 import { recordWeight } from './record-lua.js'
 

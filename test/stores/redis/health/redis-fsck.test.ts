@@ -112,13 +112,13 @@ describe('the check of a Redis store', () => {
     const loading = load()
 
     const found: FsckFinding[] = []
-    for (let n = 0; n < 25; n++) found.push(...bad(await scene.health.check()))
+    for (let n = 0; n < 12; n++) found.push(...bad(await scene.health.check()))
     isOver = true
     await loading
     await other.close()
 
     expect(found).toEqual([])
-    expect(rounds).toBeGreaterThan(25)
+    expect(rounds).toBeGreaterThan(12)
   })
 
   it('does not report a key as foreign if its queue was opened meanwhile', async () => {
