@@ -1,8 +1,8 @@
 /**
- * Proof: a throttle bounds starts of handlers as the other side sees them. Three idle processes run bursts of 20 jobs
- * for each of 30 hosts, 5 in 2 s by group. A server logs when their requests arrive. No closed window holds more than
- * 5. The same holds with both cores busy, where late jobs are put back. `BURSTS` (default 20) bursts of each kind take
- * about 9 s each. Between two of them all windows open again.
+ * Proof: a throttle bounds starts of handlers as the other side sees them. Three idle processes, or eight on Postgres, run
+ * bursts of 20 jobs for each of 30 hosts, 5 in 2 s by group. A server logs when their requests arrive. No closed window
+ * holds more than 5. The same holds with both cores busy, where late jobs are put back. `BURSTS` (default 20) bursts of
+ * each kind take about 9 s each. Between two of them all windows open again.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
 import { startRedis } from 'millrace/store-testing'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { forkedProgram } from '../forked-program.js'
 import type { Report, Summary } from '../report.js'
 import { limit, mostWithin, throttleOf, visits, windowMs } from './starts-words.js'
@@ -22,7 +23,16 @@ const bursts = Number(process.env['BURSTS'] ?? 20)
 const loads = (['idle', 'busy'] as const).filter((load) => (process.env['LOADS'] ?? 'idle busy').includes(load))
 const hosts = 30
 const jobs = 20
-const workers = 3
+/** The worker processes on each store. */
+const workers = { sqlite: 3, redis: 3, postgres: 8 } as const
+type StoreKind = keyof typeof workers
+
+/** `STARTS_STORES`: some of the stores, by their names. */
+const { STARTS_STORES: only } = process.env
+const kinds = (Object.keys(workers) as StoreKind[]).filter(
+  (kind) => only === undefined || only.split(',').includes(kind),
+)
+export const part = only
 /** Longer than a start counts. */
 const restMs = windowMs + 200
 /** From the first to the last start of a host, if nothing is delayed. */
@@ -43,7 +53,7 @@ export async function prove(report: Report): Promise<Summary> {
   for (const load of loads) {
     const loops = load === 'idle' ? [] : [busyLoop(), busyLoop()]
     try {
-      for (const kind of ['sqlite', 'redis'] as const)
+      for (const kind of kinds)
         for (const tempo of ['plain', 'moderate'] as const)
           figures[`${load} ${kind} ${tempo}`] = await series(report, load, kind, tempo)
     } finally {
@@ -57,13 +67,13 @@ function busyLoop(): ChildProcess {
   return spawn(process.execPath, ['-e', 'for (;;) {}'], { stdio: 'ignore' })
 }
 
-async function series(report: Report, load: 'idle' | 'busy', kind: 'sqlite' | 'redis', tempo: 'plain' | 'moderate') {
+async function series(report: Report, load: 'idle' | 'busy', kind: StoreKind, tempo: 'plain' | 'moderate') {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-starts-'))
-  const server = kind === 'redis' ? await startRedis() : undefined
+  const server = kind === 'redis' ? await startRedis() : kind === 'postgres' ? await PostgresServer.start() : undefined
   const store = server === undefined ? `sqlite:${join(folder, 'jobs.db')}` : server.url
   const site = program('starts-site.ts')
   const [{ port }] = (await once(site, 'message')) as [{ port: number }]
-  const crew = Array.from({ length: workers }, () => program('starts-worker.ts', [store, String(port), tempo]))
+  const crew = Array.from({ length: workers[kind] }, () => program('starts-worker.ts', [store, String(port), tempo]))
   const visit = defineTask({ name: 'visit', queue: visits })
   const mill = millrace({ store, queues: { [visits]: { throttle: throttleOf(tempo === 'moderate') } }, tasks: [visit] })
   try {

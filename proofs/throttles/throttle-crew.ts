@@ -3,7 +3,6 @@
 import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { writeFileClock } from '#src/store-testing/harness/file-clock.js'
 import { defaultStartAt } from '#src/store-testing/harness/store-harness.js'
 import type { Store } from '#src/stores/contract/store.js'
 import { forkedProgram } from '../forked-program.js'
@@ -12,30 +11,32 @@ import type { RunPlan } from './throttle-plan.js'
 import type { Contestant } from './throttle-run.js'
 import { type ClockedStore, type StoreWords, storeOf } from './throttle-store.js'
 
+type SharedClock = (now: number) => void | Promise<void>
+
 export class ThrottleCrew implements Contestant {
   readonly #claimants: readonly ChildProcess[]
   readonly #clocked: ClockedStore
-  readonly #moveClock: (now: number) => void
+  readonly #moveClock: (now: number) => Promise<void>
   #now = defaultStartAt
   #orders = 0
   #jobs = 0
   #queue = ''
 
-  private constructor(claimants: readonly ChildProcess[], words: StoreWords, clockFile: string | undefined) {
+  private constructor(claimants: readonly ChildProcess[], words: StoreWords, moveShared: SharedClock | undefined) {
     this.#claimants = claimants
     this.#clocked = storeOf(words)
-    this.#moveClock = (now) => {
-      if (clockFile !== undefined) writeFileClock(clockFile, now)
+    this.#moveClock = async (now) => {
+      await moveShared?.(now)
       this.#clocked.setNow(now)
     }
-    this.#moveClock(this.#now)
   }
 
-  /** `skewsMs`: the error of the `Date` of each process. */
-  static async start(words: StoreWords, skewsMs: readonly number[], clockFile?: string): Promise<ThrottleCrew> {
+  /** `skewsMs`: the error of the `Date` of each process. `moveShared`: sets the clock that the store itself reads. */
+  static async start(words: StoreWords, skewsMs: readonly number[], moveShared?: SharedClock): Promise<ThrottleCrew> {
     const program = join(import.meta.dirname, 'throttle-claimant.ts')
     const claimants = skewsMs.map((skewMs) => forkedProgram(program, [JSON.stringify(words), String(skewMs)]))
-    const crew = new ThrottleCrew(claimants, words, clockFile)
+    const crew = new ThrottleCrew(claimants, words, moveShared)
+    await crew.#moveClock(crew.#now)
     await Promise.all(claimants.map((one) => once(one, 'message')))
     return crew
   }
@@ -51,7 +52,7 @@ export class ThrottleCrew implements Contestant {
 
   async advance(afterMs: number, arrivals: readonly string[]): Promise<void> {
     this.#now += afterMs
-    this.#moveClock(this.#now)
+    await this.#moveClock(this.#now)
     if (arrivals.length === 0) return
     const jobs = arrivals.map((group) => {
       const id = String(++this.#jobs)

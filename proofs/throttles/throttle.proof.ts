@@ -5,7 +5,11 @@
  */
 
 import { startRedis } from 'millrace/store-testing'
+import { writeFileClock } from '#src/store-testing/harness/file-clock.js'
+import { postgresHarness } from '#src/store-testing/harness/postgres-harness.js'
 import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
+import { defaultStartAt } from '#src/store-testing/harness/store-harness.js'
+import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { redisVersion } from '../redis-version.js'
 import type { Report, Summary } from '../report.js'
 import { ThrottleCrew } from './throttle-crew.js'
@@ -16,7 +20,7 @@ import { type Contestant, carriedOut } from './throttle-run.js'
 
 export const seed = 800_000
 
-const runs = 1_000
+const runs = Number(process.env['RUNS'] ?? 1_000)
 const hourMs = 3_600_000
 /** From an hour behind to an hour ahead. */
 const skewsMs = Array.from({ length: processes }, (_, i) => Math.round((i / (processes - 1)) * 2 * hourMs) - hourMs)
@@ -36,10 +40,26 @@ export async function prove(report: Report): Promise<Summary> {
 
   const sqlite = await sqliteHarness()
   const { file, clockUrl, clockFile } = sqlite
-  const onSqlite = await ThrottleCrew.start({ kind: 'sqlite', file, clockUrl }, skewsMs, clockFile)
+  const onSqlite = await ThrottleCrew.start({ kind: 'sqlite', file, clockUrl }, skewsMs, (now) =>
+    writeFileClock(clockFile, now),
+  )
   await keeps('SQLite, eight processes', onSqlite)
   await onSqlite.end()
   await sqlite.close()
+
+  const postgres = await PostgresServer.start()
+  const onServer = await postgresHarness(postgres.url)()
+  let at = defaultStartAt
+  const moveServer = async (now: number) => {
+    await onServer.advance(now - at)
+    at = now
+  }
+  const words = { kind: 'postgres', url: postgres.url, schema: onServer.schema } as const
+  const onPostgres = await ThrottleCrew.start(words, skewsMs, moveServer)
+  await keeps('Postgres, eight processes', onPostgres)
+  await onPostgres.end()
+  await onServer.close()
+  await postgres.stop()
 
   const server = await startRedis()
   report.say(`the server: ${await redisVersion(server)}`)

@@ -66,12 +66,16 @@ DO $do$ DECLARE name regclass; BEGIN
 END $do$;
 COMMIT`
 
+export interface PostgresHarness extends StoreHarness {
+  readonly schema: string
+}
+
 /** Makes harnesses on the server at `url`. */
-export function postgresHarness(url: string): HarnessMaker {
+export function postgresHarness(url: string): (options?: Parameters<HarnessMaker>[0]) => Promise<PostgresHarness> {
   const address = postgresAddress(url)
   /** Schemas that nobody uses any more, each with its connection. */
   const free: UsedSchema[] = []
-  return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<StoreHarness> => {
+  return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<PostgresHarness> => {
     const used = free.pop()
     const { schema, eyes } = used ?? (await connected(url))
     const ask = async (text: string, values?: unknown[]) => (await eyes.query(inSchema(text, schema), values)).rows
@@ -83,6 +87,7 @@ export function postgresHarness(url: string): HarnessMaker {
 
     return {
       name: 'postgres',
+      schema,
       byClock: {
         reason: 'a claim writes nothing but its number into a job, and an enqueue waits for nobody to learn its place',
         async forget() {
