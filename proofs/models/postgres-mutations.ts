@@ -39,9 +39,6 @@ const plain = `
 * a retry is due a ms later
 - ELSE (t + e.delay) * way END
 + ELSE (t + e.delay + 1000) * way END
-* an end does not look at the fence
-- o.id IS NULL OR o.fence <> e.fence OR
-+ o.id IS NULL OR (o.fence = 0) <> (e.fence = 0) OR
 * the crashes of a job that goes back are forgotten
 - attempt = e.attempt, crashes = e.crashes, error = e.error,
 + attempt = e.attempt, crashes = 0, error = e.error,
@@ -51,9 +48,11 @@ const plain = `
 * the newest results are trimmed instead of the oldest
 - WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms, seq
 + WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms DESC, seq DESC
+! retention
 * the newest dead jobs are trimmed instead of the oldest
 - WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq
 + WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms DESC, seq DESC
+! retention
 * a job that expires is found a ms late
 - expires_ms <= ms AND fence = 0 ORDER BY expires_ms
 + expires_ms < ms AND fence = 0 ORDER BY expires_ms

@@ -62,6 +62,24 @@ describe('several processes on a Postgres store', () => {
     expect((await first.depth(['mail'])).depths[0]!.ready).toBe(2)
   })
 
+  it('end nothing that somebody else runs by now, however short the moment since they looked', async () => {
+    const store = await storeIn('late')
+    await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [jobOf('a')] }])
+    const claim = async () =>
+      (await store.claim([{ queue: 'mail', limit: 1 }], { worker: 'w', leaseMs: 30_000 })).claims[0]!
+    const { fence } = await claim()
+    await store.settle([{ queue: 'mail', id: 'a', fence, kind: 'release', delayMs: 0 }])
+    const later = await claim()
+    const asker = new pg.Client(server.url)
+    await asker.connect()
+    const ends = JSON.stringify([{ id: 'a', fence, to: 'gone' }])
+    const { rows } = await asker.query(`SELECT late.ends_1((SELECT qid FROM late.queue), $1)->1 AS done`, [ends])
+    await asker.end()
+
+    expect(rows).toEqual([{ done: [false] }])
+    expect(await store.settle([{ queue: 'mail', id: 'a', fence: later.fence, kind: 'complete' }])).toEqual(['ok'])
+  })
+
   it('go on after the server was started anew, with greater fences', async () => {
     const store = await storeIn('anew')
     await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [jobOf('a'), jobOf('b')] }])
