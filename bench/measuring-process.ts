@@ -11,6 +11,14 @@ import { join } from 'node:path'
  */
 export const withoutPretenuring = ['--no-allocation-site-pretenuring'] as const
 
+/** What runs a measuring process: a program, and its words before the entry. */
+export type Runner = readonly [program: string, ...words: string[]]
+
+/** `node`: the program, by default the one that runs this process. */
+export function nodeRunner(node: string = process.execPath): Runner {
+  return [node, join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')]
+}
+
 export class MeasuringProcess {
   readonly #name: string
   readonly #child: ChildProcess
@@ -22,16 +30,15 @@ export class MeasuringProcess {
     this.#exited = once(child, 'exit')
   }
 
-  /** Resolves when its modules are loaded. `name`: the name in error messages. `flags`: of Node, which may be another one. */
+  /** Resolves when its modules are loaded. `name`: the name in error messages. `flags`: of the program. */
   static async start(
     name: string,
     entry: string,
     args: readonly string[],
     flags: readonly string[] = [],
-    node: string = process.execPath,
+    [program, ...words]: Runner = nodeRunner(),
   ): Promise<MeasuringProcess> {
-    const jiti = join(import.meta.dirname, '../node_modules/jiti/lib/jiti-cli.mjs')
-    const made = new MeasuringProcess(name, fork(entry, args, { execPath: node, execArgv: [...flags, jiti] }))
+    const made = new MeasuringProcess(name, fork(entry, args, { execPath: program, execArgv: [...flags, ...words] }))
     await made.#message()
     return made
   }

@@ -1,18 +1,12 @@
 /**
- * Millrace on Postgres, compared with graphile-worker, pg-boss and the raw limit, on one server, in alternating rounds of one
- * run.
+ * Millrace on Postgres, compared with graphile-worker, pg-boss, BullMQ, bunqueue and the raw limit, on one server, in alternating
+ * rounds of one run.
  */
 
 import { cpus } from 'node:os'
 import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import type { BenchReport } from './bench.js'
-import {
-  isRival,
-  nodeOfRivals,
-  type PostgresName,
-  postgresNames,
-  rivalsInstall,
-} from './postgres/postgres-contenders.js'
+import { installOf, type PostgresName, postgresNames, runnerOf } from './postgres/postgres-contenders.js'
 import { PostgresField } from './postgres/postgres-field.js'
 import { adding, addingMany, postgresRace, processingOn } from './postgres/postgres-race.js'
 
@@ -33,24 +27,27 @@ const settings = {
 }
 
 /**
- * Options: `--quick`; `--contenders=millrace,raw` for some of them. Without the rivals in `node_modules/.cache` it says how to put
- * them there, and measures the others.
+ * Options: `--quick`; `--contenders=millrace,raw` for some of them. If a rival is not in `node_modules/.cache`, it says how to put it
+ * there, and measures the others.
  */
 export async function bench(report: BenchReport): Promise<unknown> {
   const isQuick = process.argv.includes('--quick')
   const plan = isQuick ? { rounds: 1, roundMs: 300 } : { rounds: 3, roundMs: 3_000 }
   const names = chosen()
-  if (names.some(isRival) && nodeOfRivals() === undefined)
-    report.say(`graphile-worker and pg-boss are not compared: ${rivalsInstall}`)
+  const missing = names.filter((name) => runnerOf(name) === undefined)
+  for (const install of new Set(missing.map(installOf))) {
+    const absent = missing.filter((name) => installOf(name) === install)
+    report.say(`not measured, because not there: ${absent.join(', ')}. '${install}' puts them there`)
+  }
   const server = await PostgresServer.start({ settings })
   const field = new PostgresField(
     server.url,
-    names.filter((name) => !isRival(name) || nodeOfRivals() !== undefined),
+    names.filter((name) => !missing.includes(name)),
   )
   try {
     await field.start()
     report.say(
-      `node ${process.version} (the rivals: node 22), ${cpus().length} × ${cpus()[0]?.model.trim()}, commits on disk, medians of ${plan.rounds} rounds (spread)`,
+      `node ${process.version} (graphile-worker and pg-boss: node 22; bunqueue: Bun), ${cpus().length} × ${cpus()[0]?.model.trim()}, commits on disk, medians of ${plan.rounds} rounds (spread)`,
     )
     const ratios: Record<string, number> = {}
     for (const one of races) Object.assign(ratios, await postgresRace(report, field, one, plan))

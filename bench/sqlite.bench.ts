@@ -18,15 +18,16 @@ import {
   sqliteBuildOf,
   sqliteMeasures,
 } from './sqlite/sqlite-measures.js'
-import { besidePlainjob } from './sqlite/sqlite-rivals.js'
+import { besideRivals } from './sqlite/sqlite-rivals.js'
 
 const rounds = 5
+const besideOthers = { rounds, jobs: 15_000 }
 
 const timed = defineTask({ name: 'timed' })
 
 /**
  * Options. `--baseline=../earlier`: only compares with Millrace as built in that checkout. `--rivals`: only compares
- * with plainjob.
+ * with plainjob and bunqueue; with `--quick` in one round, which shows that it runs.
  */
 export async function bench(report: BenchReport): Promise<unknown> {
   const baseline = process.argv.find((argument) => argument.startsWith('--baseline='))?.slice('--baseline='.length)
@@ -36,14 +37,17 @@ export async function bench(report: BenchReport): Promise<unknown> {
       `node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, synchronous=FULL, ${jobs.toLocaleString('en')} jobs a round`,
     )
     if (baseline !== undefined) return { ratios: await besideBaseline(report, folder, resolve(baseline)) }
-    if (process.argv.includes('--rivals')) return { ratios: await besidePlainjob(report, folder) }
+    if (process.argv.includes('--rivals')) {
+      const isQuick = process.argv.includes('--quick')
+      return { ratios: await besideRivals(report, folder, isQuick ? { rounds: 1, jobs: 500 } : besideOthers) }
+    }
     const build = await sqliteBuildOf(join(import.meta.dirname, '..'))
     const ratios: Record<string, number> = {}
     for (const name of Object.keys(sqliteMeasures) as SqliteMeasureName[])
       ratios[name] = await measured(report, folder, build, name)
     const latencyMs = await latency(folder)
     report.say(`latency at 100 jobs/s across two processes: p50 ${latencyMs.p50} ms, p99 ${latencyMs.p99} ms`)
-    return { ratios: { ...ratios, ...(await besidePlainjob(report, folder)) }, latencyMs }
+    return { ratios: { ...ratios, ...(await besideRivals(report, folder, besideOthers)) }, latencyMs }
   } finally {
     rmSync(folder, { recursive: true })
   }

@@ -3,7 +3,7 @@
  */
 
 import { join } from 'node:path'
-import { MeasuringProcess } from '../measuring-process.js'
+import { MeasuringProcess, type Runner } from '../measuring-process.js'
 import type { Spent } from '../redis/redis-meter.js'
 import type { ContenderName } from './contender.js'
 import type { Measures } from './measures.js'
@@ -26,18 +26,18 @@ export class ContenderProcess<Name extends string = ContenderName, Cost = Spent>
 
   /**
    * Resolves when its modules are loaded. `flags`: of Node. `baseline`: the folder of the built checkout for the
-   * contender `baseline`. `node`: the program that runs it, by default the one that runs this process.
+   * contender `baseline`. `runner`: by default the Node that runs this process.
    */
   static async start<Name extends string = ContenderName, Cost = Spent>(
     name: Name,
     url: string,
     flags: readonly string[] = [],
     baseline?: string,
-    node?: string,
+    runner?: Runner,
   ): Promise<ContenderProcess<Name, Cost>> {
     const args = [name, url, ...(name === 'baseline' ? [baseline!] : [])]
     const entry = join(import.meta.dirname, 'contender-entry.ts')
-    return new ContenderProcess(name, await MeasuringProcess.start(name, entry, args, flags, node))
+    return new ContenderProcess(name, await MeasuringProcess.start(name, entry, args, flags, runner))
   }
 
   /** Takes one measure; only one at a time. Rejects with the error of the contender, or when the process has ended. */

@@ -1,7 +1,7 @@
 /** The field: the contenders of a benchmark on one Postgres server, each in a process and with a database of its own. */
 
 import { ContenderProcess } from '../contenders/contender-process.js'
-import { isRival, nodeOfRivals, type PostgresName } from './postgres-contenders.js'
+import { type PostgresName, runnerOf } from './postgres-contenders.js'
 import type { PostgresSpent } from './postgres-meter.js'
 
 export type PostgresContender = ContenderProcess<PostgresName, PostgresSpent>
@@ -20,8 +20,7 @@ export class PostgresField {
   async start(): Promise<void> {
     for (const name of this.#names) {
       const url = new URL(name.replaceAll(/\W/g, '_'), this.#url).href
-      const node = isRival(name) ? nodeOfRivals() : undefined
-      this.contenders.set(name, await ContenderProcess.start(name, url, [], undefined, node))
+      this.contenders.set(name, await ContenderProcess.start(name, url, [], undefined, runnerOf(name)))
     }
   }
 

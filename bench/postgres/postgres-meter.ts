@@ -8,6 +8,7 @@ export interface PostgresSpent {
   readonly ms: number
   /** Of all processes of the server. */
   readonly serverCpuMs: number
+  /** Of this process and those that it has started. */
   readonly nodeCpuMs: number
   readonly walBytes: number
 }
@@ -29,7 +30,7 @@ export class PostgresMeter {
   async measured(action: () => Promise<unknown>): Promise<PostgresSpent> {
     const client = await this.#client()
     const server = await serverOf(client)
-    const [walBefore, cpuBefore] = [await walAt(client), cpuMsOf(server)]
+    const [walBefore, cpuBefore, childrenBefore] = [await walAt(client), cpuMsOf(server), childrenCpuMsOf(process.pid)]
     const cpu = process.cpuUsage()
     const startedAt = performance.now()
     await action()
@@ -38,7 +39,7 @@ export class PostgresMeter {
     return {
       ms,
       serverCpuMs: cpuMsOf(server) - cpuBefore,
-      nodeCpuMs: (user + system) / 1_000,
+      nodeCpuMs: (user + system) / 1_000 + childrenCpuMsOf(process.pid) - childrenBefore,
       walBytes: (await walAt(client)) - walBefore,
     }
   }
@@ -76,11 +77,15 @@ async function serverOf(client: pg.Client): Promise<number> {
 
 /** The processor time of a server, also of its processes that have ended. */
 function cpuMsOf(server: number): number {
+  const { ticks = 0, endedTicks = 0 } = statOf(server) ?? {}
+  return tickMs * (ticks + endedTicks) + childrenCpuMsOf(server)
+}
+
+/** The processor time of the processes that this one has started and that run. */
+function childrenCpuMsOf(parent: number): number {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name))
-  const stats = pids.map((pid) => ({ pid: Number(pid), ...statOf(Number(pid)) }))
-  const own = stats.filter(({ pid, parent }) => pid === server || parent === server)
-  const ended = own.find(({ pid }) => pid === server)?.endedTicks ?? 0
-  return tickMs * own.reduce((sum, { ticks = 0 }) => sum + ticks, ended)
+  const own = pids.map((pid) => statOf(Number(pid))).filter((stat) => stat?.parent === parent)
+  return tickMs * own.reduce((sum, stat) => sum + stat!.ticks, 0)
 }
 
 /** Its parent, its ticks, and those of its children that have ended. Undefined: there is no such process. */
