@@ -13,6 +13,12 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await oneByOne(scene, 5), ['x1', 'y1', 'z1', 'x2', 'x3'])
   },
 
+  async 'a lane has its turn by its first ready job, and not by one that is due later'(scene) {
+    await scene.add({ id: 'x1', group: 'x', delayMs: 9_000 }, ...grouped('y1', 'x2', 'z1', 'x3'))
+
+    assert.deepEqual(await oneByOne(scene, 4), ['y1', 'x2', 'z1', 'x3'])
+  },
+
   async 'a claim for several jobs takes a share of each lane'(scene) {
     await scene.add(...grouped('x1', 'x2', 'x3', 'y1', 'y2', 'y3'))
 
