@@ -182,6 +182,7 @@ it('a long sequence has every verb and every end of a claim', () => {
         'remove worker',
         'reopen',
         'resume',
+        'reschedule',
       ],
       ...['revive', 'runNow', 'set fields', 'setLimits', 'settle', 'watch', 'workers'],
     ].sort(),

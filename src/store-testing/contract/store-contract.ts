@@ -59,6 +59,7 @@ import { liveWatching } from './records/live-watching.js'
 import { morgue } from './records/morgue.js'
 import { recordsActions } from './records/records-actions.js'
 import { recordsListing } from './records/records-listing.js'
+import { rescheduling } from './records/rescheduling.js'
 import { workersRegistry } from './records/workers-registry.js'
 import type { ContractConcern } from './scenes/contract-case.js'
 
@@ -87,6 +88,7 @@ export const storeContract: readonly ContractConcern[] = [
   rungClaims,
   recordsListing,
   recordsActions,
+  rescheduling,
   cancelling,
   morgue,
   workersRegistry,

@@ -3,7 +3,7 @@
 import type { FieldChanges } from '../../core/job/job-fields.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { JobSelection } from '../../stores/contract/job-records.js'
-import type { ClaimRef } from './command.js'
+import type { ClaimRef, Command } from './command.js'
 import type { Dice } from './dice.js'
 
 export const workers: readonly string[] = ['worker-1', 'worker-2', 'worker-3']
@@ -39,6 +39,22 @@ function checkpoint(dice: Dice): Checkpoint {
   return dice.weighted<Checkpoint>([
     [3, { payload: `{"done":${dice.whole(0, 9)}}` }],
     [1, { payload: Uint8Array.of(0, 255, dice.whole(0, 255)), codec: 'bytes' }],
+  ])
+}
+
+type PlaceWords = Extract<Command, { readonly verb: 'reschedule' }>['to']
+
+/** Another place for jobs that wait. */
+export function newPlace(dice: Dice): PlaceWords {
+  const priority = dice.pick([-2, 0, 0, 1, 2, 32_767])
+  const due = dice.pick<PlaceWords>([
+    ...[{ delayMs: 0 }, { delayMs: 1 }, { delayMs: 3_000 }, { delayMs: 40_000 }],
+    ...[{ runInMs: -60_000 }, { runInMs: 0 }, { runInMs: 2_000 }],
+  ])
+  return dice.weighted<PlaceWords>([
+    [1, { priority }],
+    [1, due],
+    [1, { priority, ...due }],
   ])
 }
 

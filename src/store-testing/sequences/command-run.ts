@@ -122,6 +122,11 @@ export class CommandRun {
         return store.throttles?.pause(command.queue, command.group)
       case 'resume group':
         return store.throttles?.resume(command.queue, command.group)
+      case 'reschedule': {
+        const { runInMs, ...to } = command.to
+        const at = runInMs === undefined ? {} : { runAt: (await store.depth([])).now + runInMs }
+        return store.records?.reschedule(command.queue, command.ids, { ...to, ...at })
+      }
       case 'depth':
         return store.depth(command.queues)
       case 'workers':

@@ -13,6 +13,7 @@ import {
   fields,
   listQuery,
   maybe,
+  newPlace,
   reasons,
   ref,
   run,
@@ -138,6 +139,10 @@ function command(dice: Dice, step: number): Command {
     ],
     [2, () => ({ handle, verb: 'delete', queue, where: where(dice, ids) })],
     [2, () => ({ handle, verb: 'runNow', queue, where: where(dice, ids) })],
+    [
+      3,
+      () => ({ handle, verb: 'reschedule', queue, ids: dice.several(1, 3, () => dice.pick(ids)), to: newPlace(dice) }),
+    ],
     [2, () => ({ handle, verb: 'bury', queue, where: where(dice, ids) })],
     [3, () => ({ handle, verb: 'revive', queue, where: where(dice, ids) })],
     [1, () => ({ handle, verb: 'delete dead', queue, where: where(dice, ids) })],

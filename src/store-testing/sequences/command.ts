@@ -8,7 +8,7 @@ import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
-import type { JobKey, JobSelection, ListQuery } from '../../stores/contract/job-records.js'
+import type { JobKey, JobSelection, ListQuery, NewPlace } from '../../stores/contract/job-records.js'
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { ScheduleChange } from '../../stores/contract/schedules.js'
@@ -117,6 +117,12 @@ export type Command = { readonly handle: number } & (
       readonly verb: 'delete' | 'runNow' | 'bury' | 'revive' | 'delete dead'
       readonly queue: string
       readonly where: JobSelection
+    }
+  | {
+      readonly verb: 'reschedule'
+      readonly queue: string
+      readonly ids: readonly string[]
+      readonly to: Omit<NewPlace, 'runAt'> & { readonly runInMs?: number }
     }
   | {
       readonly verb: 'fail'

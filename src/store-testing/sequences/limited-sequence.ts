@@ -8,7 +8,7 @@
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
-import { extension, failure, listQuery, maybe, ref, someoneElse, where, workers } from './command-parts.js'
+import { extension, failure, listQuery, maybe, newPlace, ref, someoneElse, where, workers } from './command-parts.js'
 import { Dice } from './dice.js'
 import { changedRate, changedRules, otherRunning, ratedGroup } from './limit-changes.js'
 
@@ -286,6 +286,10 @@ function command(dice: Dice, step: number): Command {
     [3, () => ({ handle, verb: 'cancel', queue, where: some() })],
     [1, () => ({ handle, verb: 'delete', queue, where: some() })],
     [2, () => ({ handle, verb: 'runNow', queue, where: some() })],
+    [
+      2,
+      () => ({ handle, verb: 'reschedule', queue, ids: dice.several(1, 3, () => dice.pick(ids)), to: newPlace(dice) }),
+    ],
     [1, () => ({ handle, verb: 'bury', queue, where: some() })],
     [2, () => ({ handle, verb: 'revive', queue, where: some() })],
     [2, () => ({ handle, verb: 'fail', queue, id: dice.pick(ids), how: failure(dice) })],

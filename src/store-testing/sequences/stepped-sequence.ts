@@ -6,7 +6,18 @@
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { NewSignal, NewStep } from '../../stores/contract/steps.js'
 import type { Command, PlannedCall, PlannedJob, Settlement } from './command.js'
-import { extension, failure, listQuery, maybe, reasons, ref, someoneElse, where, workers } from './command-parts.js'
+import {
+  extension,
+  failure,
+  listQuery,
+  maybe,
+  newPlace,
+  reasons,
+  ref,
+  someoneElse,
+  where,
+  workers,
+} from './command-parts.js'
 import { Dice } from './dice.js'
 
 /** The queues of every stepped sequence. */
@@ -90,6 +101,10 @@ function command(dice: Dice, step: number): Command {
     [4, () => ({ handle, verb: 'cancel', queue, where: where(dice, ids), ...maybe(dice, { reason: 'stop' }) })],
     [2, () => action('delete')],
     [2, () => action('runNow')],
+    [
+      1,
+      () => ({ handle, verb: 'reschedule', queue, ids: dice.several(1, 3, () => dice.pick(ids)), to: newPlace(dice) }),
+    ],
     [3, () => action('bury')],
     [4, () => action('revive')],
     [1, () => action('delete dead')],

@@ -107,6 +107,16 @@ export interface Step {
   readonly more: boolean
 }
 
+/** Another place for a job that waits: at least one of its parts, and at most one of `delayMs` and `runAt`. */
+export interface NewPlace {
+  /** Absent: it keeps its priority. */
+  readonly priority?: number
+  /** Ms from now until the job is due. */
+  readonly delayMs?: number
+  /** The instant at which the job is due; one in the past is now. */
+  readonly runAt?: number
+}
+
 export interface ListQuery {
   /** Only this state; absent: all. */
   readonly state?: JobState
@@ -184,6 +194,15 @@ export interface Records {
    * later time are due as soon as its claim ends.
    */
   runNow(queue: string, where: JobSelection): Promise<Step>
+  /**
+   * Gives jobs that wait for a claim another priority, another due time, or both, each in one step; at most 1,000 ids of a
+   * plain queue. Resolves to how many it found so: a job that runs or has ended, that waits for members or a signal, and a
+   * suspect stay as they are. With a later due time a job is scheduled. A scheduled one that is due now goes behind the
+   * ready jobs of its priority; one that was ready, and stays it, keeps its place among those of its priority, as does a
+   * job whose due time is not said. Group, attempts, `createdAt`, expiry and the end of a sleep stay. Throws
+   * `InvalidArgumentError` for an ordered queue.
+   */
+  reschedule(queue: string, ids: readonly string[], to: NewPlace): Promise<number>
   /** Moves waiting jobs to the morgue with reason `buried`. */
   bury(queue: string, where: JobSelection): Promise<Step>
   /** Ends the current claim of a running job as a failure, from outside. `'gone'` if the job does not run. */

@@ -36,6 +36,14 @@ export function reshardUnderWay(queue: string, towards: number, asked: number): 
   return new ConfigConflictError(queue, 'shards', towards, asked, remedy)
 }
 
+/** Throws if the jobs of an ordered queue are to have another place: its ids have no priority, and wait for their payloads. */
+export function refuseNewPlace(queue: string, kind: QueueKind): void {
+  if (kind === 'plain') return
+  throw new InvalidArgumentError(
+    `the jobs of queue '${queue}' have no other place: it is ordered, and their payloads say when they are due. Nothing was changed.`,
+  )
+}
+
 const oneShard = 'What runs of each group is counted within one shard'
 
 /** Throws if a queue with several shards, or on its way to several, is to limit the running jobs of each group. */

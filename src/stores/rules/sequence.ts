@@ -1,5 +1,6 @@
 /** Sequences and instants: the numbers that order jobs and claims, and when a job expires. Every store computes them by these rules. */
 
+import type { NewPlace } from '../contract/job-records.js'
 import type { NewJob } from '../contract/new-job.js'
 
 /**
@@ -34,6 +35,22 @@ export function stampOf(runAtMs: number): number {
 /** When a job with this place is, or was, due. */
 export function dueAt(stampUs: number): number {
   return Math.floor(stampUs / 1_000)
+}
+
+/**
+ * What becomes of the due time of a job that gets another place. It keeps its place among those of its priority if its due
+ * time stays (`'kept'`) or it is due already (`'due'`, whether or not that was noticed). `'behind'`: it was not due, and is
+ * ready behind the others. A number: the instant at which it will be due.
+ */
+export function newDue(
+  stampUs: number,
+  { delayMs, runAt }: NewPlace,
+  nowMs: number,
+): 'kept' | 'due' | 'behind' | number {
+  if (delayMs === undefined && runAt === undefined) return 'kept'
+  const at = runAt ?? nowMs + Math.ceil(delayMs ?? 0)
+  if (at > nowMs) return at
+  return dueAt(stampUs) > nowMs ? 'behind' : 'due'
 }
 
 /**

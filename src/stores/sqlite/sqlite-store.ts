@@ -223,7 +223,7 @@ function sqliteSchedules(thread: SqliteThreadClient, wait: SqliteWait): Schedule
 function sqliteRecords(thread: SqliteThreadClient, wait: SqliteWait): Records {
   return {
     ...thread.calls('queues', 'get', 'list', 'cancel', 'delete', 'runNow', 'bury', 'fail', 'setFields', 'expect'),
-    ...thread.calls('pause', 'resume', 'drain', 'setLimits', 'clear', 'reshard', 'move'),
+    ...thread.calls('reschedule', 'pause', 'resume', 'drain', 'setLimits', 'clear', 'reshard', 'move'),
     morgue: {
       get: (queue, id) => thread.call('getDead', queue, id),
       list: (queue, query) => thread.call('list', queue, { ...query, state: 'dead' }),

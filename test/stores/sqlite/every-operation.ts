@@ -271,9 +271,11 @@ export class EveryOperation {
     this.#call('setRate', 'throttled', 'g0', rules)
     this.#call('setRate', 'throttled', 'g0', undefined)
     this.#call('setThrottle', 'grouped', rules)
-    for (const { name } of queues) {
+    for (const { name, kind } of queues) {
       for (const where of ['all', 'failed', { ids: ['1-1'] }] as const) {
         this.#call('runNow', name, where)
+        if (kind === 'plain' && typeof where === 'object')
+          this.#call('reschedule', name, where.ids, { priority: 3, delayMs: 5 })
         this.#fill(name, 20)
         this.#call('cancel', name, where)
         this.#fill(name, 20)

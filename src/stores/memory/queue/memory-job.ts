@@ -24,7 +24,7 @@ export interface MemoryJob {
   /** The number of its arrival in the queue: breaks ties. */
   readonly seq: number
   readonly queue: string
-  readonly spec: NewJob
+  spec: NewJob
   readonly createdAt: number
   state: JobState
   updatedAt: number

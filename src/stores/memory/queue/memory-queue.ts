@@ -3,13 +3,14 @@
  * all rules consist. Every other store is compared with it, step by step.
  */
 
+import type { NewPlace } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { KeptResult } from '../../contract/settle.js'
 import { isSignalEntry } from '../../contract/steps.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import type { SignalWait } from '../../rules/claim-end.js'
-import { dueAt, expiredReason, expiryOf, nextStamp, stampOf } from '../../rules/sequence.js'
+import { dueAt, expiredReason, expiryOf, newDue, nextStamp, stampOf } from '../../rules/sequence.js'
 import { boundedDelayMs } from '../../rules/taken-id.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
 import { byId, bySeq, hasBegun, type MemoryJob, newMemoryJob, remainsOf, rememberedJob } from './memory-job.js'
@@ -304,6 +305,15 @@ export class MemoryQueue {
       step.until === undefined ? step : { ...step, until: Math.min(step.until, now) },
     )
     this.move(job, 'ready', now, { stamp: this.nextStamp(now) })
+  }
+
+  /** Gives a job that waits for a claim another place. */
+  reschedule(job: MemoryJob, to: NewPlace, now: number): void {
+    const due = newDue(job.stamp, to, now)
+    const spec = { ...job.spec, priority: to.priority ?? job.spec.priority }
+    if (typeof due === 'number') this.move(job, 'scheduled', now, { spec, stamp: stampOf(due) })
+    else if (due === 'behind') this.move(job, 'ready', now, { spec, stamp: this.nextStamp(now) })
+    else this.move(job, due === 'due' ? 'ready' : job.state, now, { spec })
   }
 
   /**

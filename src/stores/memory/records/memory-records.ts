@@ -7,6 +7,7 @@ import type { QueueBasis } from '../../contract/queue-settings.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
 import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
+import { refuseNewPlace } from '../../rules/queue-form.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import type { MemoryQueues } from '../memory-queues.js'
@@ -104,6 +105,16 @@ export function memoryRecords(store: MemoryAdmin): Records {
         },
         (job, now) => job.state === 'running' && !isForLater(job.successor, now),
       ),
+
+    async reschedule(name, ids, to) {
+      refuseNewPlace(name, store.queues().shardsOf(name)[0]!.settings.kind)
+      const { changed } = step(name, { ids }, ['ready', 'scheduled'], (queue, job, now) => {
+        if (job.suspect) return false
+        queue.reschedule(job, to, now)
+        return true
+      })
+      return changed
+    },
 
     bury: async (name, where) =>
       step(name, where, waitingStates, (queue, job, now) => {

@@ -7,6 +7,7 @@ import type { JobSelection, Records, Step } from '../../contract/job-records.js'
 import { completed, dead, ready, running, scheduled, waiting } from '../../rows/job-row.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
+import { refuseNewPlace } from '../../rules/queue-form.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { lockedError } from '../client/postgres-errors.js'
 import { reviveIds, runNextNow } from '../ordered/ordered-admin.js'
@@ -171,6 +172,28 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
         },
         { next: true },
       ),
+
+    async reschedule(name, ids, { priority, delayMs, runAt }) {
+      const { shards, leaving } = await queues.current(name)
+      let changed = 0
+      for (const queue of [...shards, ...leaving]) {
+        refuseNewPlace(name, queue.kind)
+        const at = runAt === undefined ? null : Math.trunc(runAt) * 1_000
+        const forUs = delayMs === undefined ? null : Math.ceil(delayMs) * 1_000
+        const until = systemClock.mono() + lockedMs
+        for (let these = ids; these.length > 0; ) {
+          const values = [queue.qid, these, priority === undefined ? null : 0 - priority, at, forUs]
+          const [done, locked, isLater] = (await connection.call(db.placeJobs, values)) as [number, string[], boolean]
+          changed += done
+          if (done > 0) ringFor(connection, queue.qid, isLater)
+          these = locked
+          if (locked.length === 0) break
+          if (done === 0 && systemClock.mono() >= until) throw lockedJob(name, locked[0]!)
+          await delay(lockedPauseMs)
+        }
+      }
+      return changed
+    },
 
     bury: (name, where) =>
       step(name, where, waitingStates, (queue, rows) =>

@@ -101,6 +101,46 @@ END`,
 )
 
 /**
+ * Jobs that wait for a claim get another place. Takes a plain queue, ids, their rank or null, and when they are due: an instant
+ * in µs, or µs from now, or null for both. Returns `[how many, ids, later]`: those that somebody else has locked, and whether
+ * the instant is still to come.
+ */
+export const placeJobs = sqlFunction(
+  'place_1',
+  'p_q int, p_ids text[], p_rank int, p_at bigint, p_delay bigint',
+  'json',
+  `DECLARE t bigint := @.us(); way int; i text; o @.job; at bigint := coalesce(p_at, @.us() + p_delay); later boolean; behind boolean; place bigint;
+  k int := 0; locked text[] := '{}'; grps text[] := '{}'; dues bigint[] := '{}'; short_grps text[] := '{}';
+BEGIN
+  SELECT CASE ord WHEN 'lifo' THEN -1 ELSE 1 END INTO way FROM @.queue WHERE qid = p_q;
+  later := coalesce(at > t, false);
+  FOR i IN SELECT x FROM unnest(p_ids) WITH ORDINALITY u (x, n) GROUP BY x ORDER BY min(n) LOOP
+    SELECT * INTO o FROM @.job WHERE id = i COLLATE "C" AND qid + 0 = p_q AND fence = 0 AND pool IN (0, 2) FOR UPDATE SKIP LOCKED;
+    IF o.id IS NULL THEN
+      IF EXISTS (SELECT FROM @.job WHERE id = i COLLATE "C" AND qid + 0 = p_q AND fence = 0 AND pool IN (0, 2)) THEN locked := locked || i; END IF;
+      CONTINUE;
+    END IF;
+    behind := at <= t IS TRUE AND abs(o.stamp) > t;
+    UPDATE @.job SET rank = coalesce(p_rank, rank), updated_ms = t / 1000,
+      stamp = CASE WHEN later THEN at * way WHEN behind THEN t * way ELSE stamp END,
+      seq = CASE WHEN later THEN coalesce(arrival, abs(seq)) WHEN behind THEN nextval('@.job_seq') * way ELSE seq END,
+      arrival = CASE WHEN behind THEN coalesce(arrival, abs(seq)) ELSE arrival END,
+      flags = CASE WHEN later THEN flags | 1 WHEN behind THEN flags & ~1 ELSE flags END
+      WHERE id = o.id AND qid + 0 = p_q RETURNING stamp INTO place;
+    UPDATE @.floor SET stamp = place WHERE qid = p_q AND rank = coalesce(p_rank, o.rank) AND stamp > place;
+    IF o.pool = 2 THEN
+      grps := grps || o.grp; dues := dues || abs(place);
+      IF later THEN short_grps := short_grps || o.grp; END IF;
+    END IF;
+    k := k + 1;
+  END LOOP;
+  IF cardinality(grps) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
+  IF cardinality(short_grps) > 0 THEN PERFORM @.shorten_lanes_1(p_q, short_grps); END IF;
+  RETURN json_build_array(k, to_json(locked), later);
+END`,
+)
+
+/**
  * Removes ended jobs by hand. Takes a queue, ids and their states. Returns `[how many, told]`, with the number from which on there
  * are reports for joins.
  */
@@ -191,6 +231,6 @@ END`,
 )
 
 export const recordFunctions = [
-  ...[recordOf, askToCancel, reviveJobs, removeEnded, noteLoss, switchQueue, writeFields, expectEnds],
+  ...[recordOf, askToCancel, reviveJobs, placeJobs, removeEnded, noteLoss, switchQueue, writeFields, expectEnds],
   endedOf,
 ]

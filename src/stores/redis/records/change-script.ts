@@ -3,6 +3,7 @@
 import { refuse } from '../client/redis-script.js'
 import { bySequence } from '../lua/prelude.js'
 import { readyJobs } from '../lua/ready-lua.js'
+import { flagsAt } from '../lua/record-lua.js'
 import { scriptPair } from '../lua/script-kinds.js'
 
 /**
@@ -112,7 +113,43 @@ local function selected_from(from)
 end
 `
 
+/**
+ * Another place for a job that waits for a claim: see `Records.reschedule`. `reason` says it: the priority or nothing, a comma, and
+ * `d` with ms from now, or `r` with an instant in ms, or nothing.
+ */
+const newPlace = `
+local new_priority, how, ms = string.match(reason or ',', '^(-?%d*),([dr]?)(%d*)$')
+local new_due = how == 'd' and now + tonumber(ms) or (how == 'r' and tonumber(ms) or nil)
+-- The record of the job with another priority, behind its task and the time for which its id is remembered.
+local function set_priority(j, priority)
+  local rec = call('HGET', JOBS, j.id)
+  local from = ${flagsAt('rec')}
+  local flags = byte(rec, from)
+  local stop = find(rec, '\\0', from + 1, true)
+  if flags % 2 == 1 then stop = find(rec, '\\0', stop + 1, true) end
+  local rest = stop + 1
+  if flags % 4 >= 2 then rest = find(rec, '\\0', rest, true) + 1 else flags = flags + 2 end
+  call('HSET', JOBS, j.id, sub(rec, 1, from - 1) .. char(flags) .. sub(rec, from + 1, stop) .. priority .. '\\0' .. sub(rec, rest))
+  j.priority = tonumber(priority)
+end
+-- Whether the job was changed: a suspect stays as it is.
+local function place_anew(j)
+  if j.state == 'x' then return false end
+  leave(j)
+  local state = j.state == 's' and 's' or 'r'
+  if new_due and new_due > now then state, j.stamp = 's', new_due * 1000
+  elseif new_due then
+    if due_at(j) > now then j.stamp = stamped() end
+    state = 'r'
+  end
+  if new_priority ~= '' then set_priority(j, new_priority) end
+  enter(j, state)
+  return true
+end
+`
+
 const plain = `
+${newPlace}
 local function change(j)
   if verb == 'cancel' then
     if not j.claim then
@@ -126,6 +163,7 @@ local function change(j)
     if not has(flags, HASHISTORY) then flags = flags + HASHISTORY end
     call('HSET', CLAIMS, j.id, with_flags(j.claim.text, flags))
     call('HSET', HISTORY, j.id, write_past(j))
+  elseif verb == 'place' then return place_anew(j)
   elseif verb == 'delete' then drop(j)
   elseif verb == 'bury' then bury(j, 'buried')
   else
@@ -248,7 +286,7 @@ return { changed, more and 1 or 0, payloads }
  * ARGV: verb, states, most jobs to change, whether the verb rings (1 or 0), reason ('' or '=' and text), the number of
  * changed payloads at which the step ends (ordered queues only), where (ids, all or failed), ids; behind all for a plain
  * queue the number of dead jobs to pass over, the latest first.
- * verb: cancel · delete · run · bury · revive. states, in the order in which jobs are taken: w ready, s scheduled,
+ * verb: cancel · delete · run · place · bury · revive; `place` only in a plain queue, with the new place as the reason. states, in the order in which jobs are taken: w ready, s scheduled,
  * j waiting for members or a signal, u running, c completed, d dead. If states is only d, ids of an ordered queue are looked up in the morgue.
  * Returns { changed, more, payloads }, for a plain queue then whether joins in other shards are to be told (1 or 0), and, if
  * a revive of all has not seen all, how many to pass over next. Refuses `unknown`, and `moved` if the shard is closed.

@@ -3,6 +3,7 @@
 import { mostFieldBytes, mostFields } from '../../../core/job/job-fields.js'
 import type { JobSelection, ListQuery, Page, Records, Step, StoredJob } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
+import { refuseNewPlace } from '../../rules/queue-form.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { viewJobs } from '../format/redis-views.js'
 import { guard, scriptPair } from '../lua/script-kinds.js'
@@ -19,7 +20,7 @@ import type { RedisListing } from './redis-listing.js'
  * signal, u running, c completed, d dead.
  */
 interface Verb {
-  readonly name: 'cancel' | 'delete' | 'run' | 'bury' | 'revive'
+  readonly name: 'cancel' | 'delete' | 'run' | 'place' | 'bury' | 'revive'
   readonly states: string
   readonly rings?: true
   readonly reason?: string | undefined
@@ -155,6 +156,14 @@ export function redisRecords(
     delete: (queue, where) =>
       change(queue, where, { name: 'delete', states: typeof where === 'object' ? 'wsjc' : 'wsj' }),
     runNow: (queue, where) => change(queue, where, { name: 'run', states: 's', rings: true }),
+    async reschedule(queue, ids, { priority, delayMs, runAt }) {
+      const [found] = await queues.find([queue])
+      refuseNewPlace(queue, found!.layout.kind)
+      const at = runAt === undefined ? '' : `r${Math.max(0, Math.trunc(runAt))}`
+      const due = delayMs === undefined ? at : `d${Math.ceil(delayMs)}`
+      const place = { name: 'place', states: 'ws', rings: true, reason: `${priority ?? ''},${due}` } as const
+      return (await change(queue, { ids }, place)).changed
+    },
     bury: (queue, where) => change(queue, where, { name: 'bury', states: 'wsj' }),
 
     async fail(queue, id, { delayMs, last, reason }) {

@@ -3,7 +3,7 @@
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { FieldChanges } from '../../../core/job/job-fields.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
-import type { JobSelection, Records, Step } from '../../contract/job-records.js'
+import type { JobSelection, NewPlace, Records, Step } from '../../contract/job-records.js'
 import type { StoredQueue } from '../../contract/queue-settings.js'
 import {
   completed,
@@ -22,6 +22,7 @@ import { storedOrNull } from '../../rows/stored-text.js'
 import { type ThrottleRow, throttleIn } from '../../rows/throttle-row.js'
 import { stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
+import { refuseNewPlace } from '../../rules/queue-form.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { pools } from '../file/sqlite-schema.js'
 import { countedColumns, jobColumns } from '../rows/sqlite-job.js'
@@ -75,6 +76,8 @@ interface Change {
   readonly plainColumns?: string
   /** Leaves out joins that cannot be revived. */
   readonly revives?: boolean
+  /** Leaves suspects, of those by id. */
+  readonly sparesSuspects?: boolean
   readonly rings?: boolean
   readonly ends?: boolean
 }
@@ -115,6 +118,13 @@ export class SqliteRecords {
   runNow(queue: string, where: JobSelection): Step {
     const change = each((row, job, now) => this.#transaction.jobsOf(row).runNow(row, job, now))
     return this.#step({ queue, where, states: [scheduled, running], change, rings: true, ofSuccessor: true })
+  }
+
+  reschedule(queue: string, ids: readonly string[], to: NewPlace): number {
+    refuseNewPlace(queue, this.#transaction.queues.get(queue).kind)
+    const change = each((row, job, now) => this.#transaction.jobsOf(row).reschedule(row, job, to, now))
+    return this.#step({ queue, where: { ids }, states: [ready, scheduled], change, rings: true, sparesSuspects: true })
+      .changed
   }
 
   bury(queue: string, where: JobSelection): Step {
@@ -231,6 +241,7 @@ export class SqliteRecords {
     ofSuccessor = false,
     plainColumns = jobColumns,
     revives = false,
+    sparesSuspects = false,
     rings,
     ends,
   }: Change): Step {
@@ -241,7 +252,9 @@ export class SqliteRecords {
     const now = this.#transaction.clock.now()
     const found =
       typeof where === 'object'
-        ? this.#byId(name, where.ids, states, ofSuccessor, revives, now)
+        ? this.#byId(name, where.ids, states, ofSuccessor, revives, now).filter(
+            ({ job }) => !(sparesSuspects && job.suspect),
+          )
         : this.#inStates(name, where, states, ofSuccessor, revives, plainColumns, now)
     const rows = new Map<QueueRow, JobRow[]>()
     let changed = 0

@@ -1,7 +1,7 @@
 /** Job rows: the statements that change the state of a job, and the counters that follow. */
 
 import type { Payload } from '../../../core/values/codec.js'
-import { resultDropped } from '../../contract/job-records.js'
+import { type NewPlace, resultDropped } from '../../contract/job-records.js'
 import type { ScoredPayload } from '../../contract/new-job.js'
 import type { Fate } from '../../contract/new-join.js'
 import {
@@ -22,7 +22,7 @@ import { bounded, positionOf } from '../../rows/queue-row.js'
 import { payloadToStored, type SqlValue, storedOrNull, toStored } from '../../rows/stored-text.js'
 import { rememberedForMs } from '../../rules/bounds.js'
 import type { SignalWait } from '../../rules/claim-end.js'
-import { expiredReason, stampOf } from '../../rules/sequence.js'
+import { expiredReason, newDue, stampOf } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteCheckpoints } from './sqlite-checkpoints.js'
 import type { ForJoins } from './sqlite-join-ends.js'
@@ -93,6 +93,7 @@ export class SqliteJobs {
   readonly #flag: Statement
   readonly #hasResult: Statement
   readonly #release: Statement
+  readonly #place: Statement
 
   constructor(db: Database, { lanes, checkpoints, joins, jobSteps }: JobsHost) {
     this.lanes = lanes
@@ -129,6 +130,9 @@ export class SqliteJobs {
     this.#release = db.prepare(
       'UPDATE job SET state = ?, stamp = ?, position = ?, expires_at = ?, updated_at = ? WHERE rid = ?',
     )
+    this.#place = db.prepare(
+      'UPDATE job SET state = ?, rank = ?, stamp = ?, position = ?, updated_at = ? WHERE rid = ?',
+    )
     this.#flag = db.prepare('UPDATE job SET cancelling = 1, reason = ? WHERE rid = ?')
   }
 
@@ -164,6 +168,16 @@ export class SqliteJobs {
   runNow(queue: QueueRow, job: JobRow, now: number): void {
     if (job.noted & noteBits.steps) this.#steps.endSleeps(job.rid, now)
     this.enter(queue, job, now)
+  }
+
+  /** Gives a job that waits for a claim another place. */
+  reschedule(queue: QueueRow, job: JobRow, to: NewPlace, now: number): void {
+    const due = newDue(job.stamp, to, now)
+    const state = typeof due === 'number' ? scheduled : due === 'kept' ? job.state : ready
+    const stamp = typeof due === 'number' ? bounded(stampOf(due)) : due === 'behind' ? takeStamp(queue, now) : job.stamp
+    const rank = to.priority === undefined ? job.rank : 0 - to.priority
+    changeOne(this.#place, state, rank, stamp, positionOf(queue, stamp), now, job.rid)
+    this.moved(queue, job, { ...job, state })
   }
 
   schedule(queue: QueueRow, job: JobRow, delayMs: number, now: number): void {

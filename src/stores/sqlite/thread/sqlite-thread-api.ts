@@ -120,6 +120,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       cancel: records.cancel.bind(records),
       delete: records.delete.bind(records),
       runNow: records.runNow.bind(records),
+      reschedule: records.reschedule.bind(records),
       bury: records.bury.bind(records),
       fail: records.fail.bind(records),
       expect: transaction.expected.expect.bind(transaction.expected),
