@@ -38,7 +38,7 @@ export type {
   RunningJob,
 } from './core/job/job.js'
 export type { JobFailure } from './core/job/job-failures.js'
-export type { FieldChanges, FieldWriter } from './core/job/job-fields.js'
+export type { FieldChanges, FieldWriter, JobFields } from './core/job/job-fields.js'
 export type { TraceContext } from './core/job/job-origin.js'
 export type { WaitCause, WaitReason } from './core/job/wait-reason.js'
 export type { LiveEvent } from './core/live-event.js'

@@ -130,6 +130,10 @@ export class JobRecords extends recording(JobExecution) {
         this.fieldsWritten = Object.fromEntries(left) as JobFields
         return true
       },
+      get: async () => {
+        if (this.signal.aborted) throw this.signal.reason
+        return this.fieldsWritten
+      },
     }
   }
 
@@ -223,6 +227,7 @@ function unsentJob(queue: string, id: string): JobHandle {
         checkFields(changes)
         return true
       },
+      get: async () => ({}),
     },
     result: () => Promise.reject(notRun(id)),
     // biome-ignore lint/correctness/useYield: it has no events

@@ -98,7 +98,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
 
   /** Made when it is asked for: an enqueue of many makes thousands of handles, and most write no fields. */
   get fields(): FieldWriter {
-    return { set: (fields) => this.#setFields(fields) }
+    return { set: (fields) => this.#setFields(fields), get: async () => (await this.#find())?.fields ?? {} }
   }
 
   get #queues(): readonly string[] {

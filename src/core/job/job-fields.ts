@@ -8,7 +8,7 @@ export type JobFields = Readonly<Record<string, string | number | boolean>>
 /** Values by name; null removes a name. */
 export type FieldChanges = Readonly<Record<string, string | number | boolean | null>>
 
-/** A writer of the fields of one job. */
+/** The fields of one job, to be set and read. */
 export interface FieldWriter {
   /**
    * Sets these fields and leaves the others; the last write of a name counts. `null` removes a name. A job has at most
@@ -16,6 +16,8 @@ export interface FieldWriter {
    * bytes as JSON. Resolves to false if nothing is kept of the job. Throws `InvalidArgumentError`.
    */
   set(fields: FieldChanges): Promise<boolean>
+  /** The fields that the job has now, whoever has set them; none if nothing is kept of the job. */
+  get(): Promise<JobFields>
 }
 
 export const mostFields = 32

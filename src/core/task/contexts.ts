@@ -123,9 +123,9 @@ export interface JobContext<Context = unknown> {
    */
   checkpoint(value: unknown): Promise<void>
   /**
-   * Writes fields of this job, which its record and listings show: `await ctx.fields.set({ node: 'eu-3' })`. They stay
-   * as long as the job does, over all attempts. Resolves once the store has them, and waits as long as the store is
-   * unavailable. Rejects with the reason of `signal` if this attempt is over, and with `UnsupportedByStoreError` on a
+   * Writes fields of this job, which its record and listings show: `await ctx.fields.set({ node: 'eu-3' })`, and reads those
+   * that anybody has set: `await ctx.fields.get()`. They stay as long as the job does, over all attempts. Resolves once the
+   * store has answered, and waits as long as the store is unavailable. Rejects with the reason of `signal` if this attempt is over, and with `UnsupportedByStoreError` on a
    * store that keeps no records.
    */
   readonly fields: FieldWriter

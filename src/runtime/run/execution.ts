@@ -352,7 +352,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
 
   /** Made at its first use: most handlers write none. */
   get fields(): FieldWriter {
-    this.#fields ??= { set: (fields) => this.#notes.setFields(this, fields) }
+    this.#fields ??= { set: (fields) => this.#notes.setFields(this, fields), get: () => this.#notes.readFields(this) }
     return this.#fields
   }
 

@@ -12,7 +12,7 @@ import {
   UnsupportedByStoreError,
 } from '../../core/errors.js'
 import type { Progress } from '../../core/job/job.js'
-import { areSet, checkFields, type FieldChanges } from '../../core/job/job-fields.js'
+import { areSet, checkFields, type FieldChanges, type JobFields } from '../../core/job/job-fields.js'
 import { joinedLog } from '../../core/job/job-log.js'
 import {
   isMarked,
@@ -26,6 +26,7 @@ import type { Surroundings } from '../../core/surroundings.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
+import type { Records } from '../../stores/contract/job-records.js'
 import type { ClaimKey, ExtendItem } from '../../stores/contract/settle.js'
 import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -150,8 +151,25 @@ export class JobUpdates {
   }
 
   /** Resolves when the store has them; false if the job is gone. */
-  async setFields({ claim: { queue, id }, signal }: Noting, fields: FieldChanges): Promise<boolean> {
+  async setFields(job: Noting, fields: FieldChanges): Promise<boolean> {
     checkFields(fields)
+    const { queue, id } = job.claim
+    return areSet(id, await this.#fieldsCall(job, 'setFields', (records) => records.setFields(queue, id, fields)))
+  }
+
+  /** The fields that the store has of the job. */
+  async readFields(job: Noting): Promise<JobFields> {
+    const { queue, id } = job.claim
+    const [record] = await this.#fieldsCall(job, 'get', async (records) => [await records.get(queue, id)])
+    return record?.fields ?? {}
+  }
+
+  /** Waits as long as the store is away. Rejects with the reason of the job's signal once that is aborted. */
+  async #fieldsCall<Answer>(
+    { signal }: Noting,
+    call: 'setFields' | 'get',
+    ask: (records: Records) => Promise<Answer>,
+  ): Promise<Answer> {
     const store = this.#store
     const { events, random } = this.#surroundings
     const { records, traits } = store
@@ -161,12 +179,11 @@ export class JobUpdates {
         'fields of a job',
         'Use a store that keeps records, such as sqlite:.',
       )
-    const failed = (error: unknown, retryMs: number) =>
-      events.emit('store.failed', { call: 'setFields', error, retryMs })
+    const failed = (error: unknown, retryMs: number) => events.emit('store.failed', { call, error, retryMs })
     const isOver = () => signal.aborted
-    const answer = await onceThere(() => records.setFields(queue, id, fields), { isOver, random, failed })
+    const answer = await onceThere(() => ask(records), { isOver, random, failed })
     if (answer === undefined) throw signal.reason
-    return areSet(id, answer)
+    return answer
   }
 
   /** Of the steps of jobs. */

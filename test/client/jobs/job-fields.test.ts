@@ -41,6 +41,28 @@ describe.each(storeKinds)('the fields of a job, on %s', (kind) => {
     expect((await job.record())?.fields).toEqual({ 'attempt-1': 'begun', 'attempt-2': 'begun' })
   })
 
+  it('are read by a handler, also those that others have set, and by a handle', async () => {
+    const seen: unknown[] = []
+    const task = defineTask({
+      name: 'encode',
+      async run(_, ctx) {
+        seen.push(await ctx.fields.get())
+        await ctx.fields.set({ cost: 1 })
+        seen.push(await ctx.fields.get())
+      },
+    })
+    const m = testMill({ tasks: [task] }, kind)
+    await m.enqueue(task, 1, { id: 'plain' })
+    expect(await m.job('plain').fields.get()).toEqual({})
+    await m.job('plain').fields.set({ node: 'eu-3' })
+    const done = nextEvent(m, 'job.completed')
+    await m.worker().start()
+    await done
+
+    expect(seen).toEqual([{ node: 'eu-3' }, { node: 'eu-3', cost: 1 }])
+    expect(await m.job('nobody').fields.get()).toEqual({})
+  })
+
   it("are set by a listener's claim", async () => {
     const task = defineTask({ name: 'encode', queue: 'video' })
     const m = testMill({ tasks: [task], queues: { video: {} } }, kind)
