@@ -1,9 +1,11 @@
 /** The registry: the tasks and queues that a mill knows, by name. */
 
-import { type ConfigIssue, UnknownQueueError, UnknownTaskError } from './errors.js'
+import { type ConfigIssue, InvalidArgumentError, UnknownQueueError, UnknownTaskError } from './errors.js'
 import type { Queue } from './queue/queue.js'
-import type { AnyTask } from './task/any-task.js'
-import type { AnyOrderedTask } from './task/ordered-task.js'
+import { type AnyTask, runElsewhere } from './task/any-task.js'
+import { type AnyOrderedTask, defineOrderedTask } from './task/ordered-task.js'
+import { defineTask } from './task/task.js'
+import { isTaskName, taskNameForm } from './values/ids.js'
 
 export class Registry {
   readonly tasks: ReadonlyMap<string, AnyTask>
@@ -84,6 +86,20 @@ export class Registry {
     const task = this.find(name)
     if (task === undefined) throw new UnknownTaskError(name, [...this.tasks.keys()])
     return task
+  }
+
+  /**
+   * The declared task of this name or alias. If a queue is given, any name is accepted, because workers elsewhere may know
+   * it. Throws `UnknownTaskError`, `UnknownQueueError`, or `InvalidArgumentError` for an invalid name.
+   */
+  named(name: string, queue: string | undefined): AnyTask {
+    const declared = this.#byAnyName.get(name)
+    if (declared !== undefined) return declared
+    if (queue === undefined) throw new UnknownTaskError(name, [...this.tasks.keys()])
+    if (!isTaskName(name)) throw new InvalidArgumentError(`a task name must be ${taskNameForm}.`)
+    // Checked here, because this error can name the declared queues.
+    const { ordered } = this.queue(queue)
+    return runElsewhere<AnyTask>(ordered ? defineOrderedTask({ name, queue }) : defineTask({ name, queue }))
   }
 
   queue(name: string): Queue {

@@ -28,7 +28,7 @@ import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueInOptions, SqliteDatabase } from '../core/task/enqueue-in.js'
 import type { EnqueueArguments, EnqueueOptionsOf, HandlesOf, JobsOf } from '../core/task/enqueue-options.js'
 import type { Flow, FlowHandles } from '../core/task/flow.js'
-import type { ManyArguments } from '../core/task/middleware.js'
+import type { EnqueueItem, ManyArguments } from '../core/task/middleware.js'
 import { type AnySignal, isSignal, type SignalArguments } from '../core/task/signal.js'
 import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
@@ -163,6 +163,19 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    */
   enqueue<T extends AnyTask>(task: T, ...args: EnqueueArguments<T, QueueName>): Promise<HandleOf<T>> {
     return this.#client.enqueue(task, ...(args as EnqueueArguments<T>))
+  }
+
+  /**
+   * Enqueues one job by the name of its task, for a relay that carries jobs of any task. If the mill declares the task, its
+   * schema checks the input; for a task that only workers elsewhere know, `queue` must be given. Throws `UnknownTaskError`,
+   * `InvalidArgumentError` for an invalid name, and the errors of `enqueue()`.
+   *
+   * @example
+   * await mill.enqueueNamed('send-email', { to: 'ada@example.com' }, { id: 'welcome-42' })
+   */
+  async enqueueNamed(task: string, input?: unknown, options: EnqueueItem['options'] = {}): Promise<JobHandle> {
+    const named = this.#options.registry.named(task, options?.queue)
+    return this.#client.enqueueItem({ task: named, input, options })
   }
 
   /**
@@ -441,16 +454,11 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * @internal
    */
   get adminParts(): Required<AdminParts> {
-    const { registry, packing } = this.#options
+    const { registry, packing, idempotencyMs } = this.#options
     const { opened: connect, closing } = this.#connection
-    return {
-      connect,
-      look: () => this.#connection.looked(),
-      packing,
-      registry,
-      closing,
-      clock: this.#surroundings.clock,
-    }
+    const { clock } = this.#surroundings
+    const repeater = { enqueue: (item: EnqueueItem) => this.#client.enqueueItem(item), idempotencyMs }
+    return { connect, look: () => this.#connection.looked(), packing, registry, repeater, closing, clock }
   }
 
   /**
@@ -581,20 +589,8 @@ const checkStopOptions = callOptions('mill.stopWorker', { recycle: callForms.fla
 // An enqueue checks what it is given itself.
 refuseMore('mill.', Mill.prototype, {
   promised: {
-    flow: 1,
-    signal: 3,
-    results: 2,
-    ready: 0,
-    close: 0,
-    depths: 1,
-    histories: 2,
-    apiCalls: 0,
-    workers: 0,
-    stopWorker: 2,
-    health: 0,
-    examine: 0,
-    storedQueues: 0,
-    createQueues: 1,
+    ...{ enqueueNamed: 3, flow: 1, signal: 3, results: 2, ready: 0, close: 0, depths: 1, histories: 2, apiCalls: 0 },
+    ...{ workers: 0, stopWorker: 2, health: 0, examine: 0, storedQueues: 0, createQueues: 1 },
   },
   direct: { enqueueIn: 4, job: 2, worker: 2, listener: 2, throttledQueue: 2, queue: 1, on: 2 },
 })

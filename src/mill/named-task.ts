@@ -2,31 +2,17 @@
 
 import { sentSignal } from '../client/jobs/sent-signal.js'
 import { recordsOf } from '../client/store-facets.js'
-import { InvalidArgumentError, UnknownTaskError } from '../core/errors.js'
+import { InvalidArgumentError } from '../core/errors.js'
 import { describe } from '../core/messages/describe.js'
-import { type AnyTask, isNameOf, runElsewhere } from '../core/task/any-task.js'
-import { defineOrderedTask } from '../core/task/ordered-task.js'
+import { type AnyTask, isNameOf } from '../core/task/any-task.js'
 import type { AnySignal } from '../core/task/signal.js'
-import { defineTask } from '../core/task/task.js'
-import { isTaskName, taskNameForm } from '../core/values/ids.js'
 import type { JobKey } from '../stores/contract/job-records.js'
 import type { SignalAnswer } from '../stores/contract/steps.js'
 import type { Mill } from './mill.js'
 
-/**
- * The declared task of this name. If a queue is given, any name is accepted, because workers elsewhere may know it.
- * Throws `UnknownTaskError`, `UnknownQueueError`, or `InvalidArgumentError` for an invalid name.
- */
+/** The task of this name: see `Registry.named`. */
 export function namedTask(mill: Mill, name: string, queue: string | undefined): AnyTask {
-  const declared = [...mill.tasks.values()].find((task) => isNameOf(task, name))
-  if (declared !== undefined) return declared
-  if (queue === undefined) throw new UnknownTaskError(name, [...mill.tasks.keys()])
-  if (!isTaskName(name)) throw new InvalidArgumentError(`a task name must be ${taskNameForm}.`)
-  // Checked here, because this error can name the declared queues.
-  const declaredQueue = mill.queue(queue).name
-  const isOrdered = mill.queues.get(declaredQueue)!.ordered
-  const options = { name, queue: declaredQueue }
-  return runElsewhere<AnyTask>(isOrdered ? defineOrderedTask(options) : defineTask(options))
+  return mill.adminParts.registry.named(name, queue)
 }
 
 /** The signals that may be sent by their names to jobs of this task: those of its `signals`. */

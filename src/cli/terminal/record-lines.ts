@@ -15,7 +15,7 @@ import type {
   StepRecord,
 } from '../../core/job/job.js'
 import type { JobFailure } from '../../core/job/job-failures.js'
-import type { JobOrigin } from '../../core/job/job-origin.js'
+import type { JobParent } from '../../core/job/job-origin.js'
 import type { WaitReason } from '../../core/job/wait-reason.js'
 import { defined } from '../../core/values/defined.js'
 import { formatDuration } from '../../core/values/duration.js'
@@ -52,14 +52,14 @@ export function recordLines(job: JobRecord, terminal: Terminal, view: RecordView
     priority,
     log,
     failures,
-    parent: _,
+    parent,
+    repeatOf,
     trace,
     schedule,
     join,
     steps,
     ...rest
   } = job
-  const parent = parentOf(job)
   const remarks = remarksOn(job, Date.now())
   // Ordered jobs have no input of their own.
   const fields = {
@@ -67,7 +67,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, view: RecordView
     ...(waits.length > 0 && { 'waits because': waits.map(({ text }) => printable(text)).join('\n') }),
     ...rest,
     ...(payloads === undefined && { priority }),
-    ...(parent && { parent }),
+    ...defined({ parent: parent && relativeWords(parent), repeatOf: repeatOf && relativeWords(repeatOf) }),
     ...(schedule && { schedule: `${printable(schedule.name)}, tick of ${schedule.tickAt.toISOString()}` }),
     ...defined({ trace: trace?.traceparent }),
     ...(job.progress && { progress: progressWords(job) }),
@@ -230,7 +230,7 @@ function payloadLines(
       ? [{ title: 'meta', most: longestMeta, cell: ({ meta }: PayloadRecord) => (meta ? jsonText(meta) : '') }]
       : []),
     ...(payloads.some(({ parent }) => parent !== undefined)
-      ? [{ title: 'parent', cell: (payload: PayloadRecord) => parentOf(payload) ?? '' }]
+      ? [{ title: 'parent', cell: ({ parent }: PayloadRecord) => (parent ? relativeWords(parent) : '') }]
       : []),
     {
       title: 'input',
@@ -246,9 +246,9 @@ function payloadLines(
   ]
 }
 
-/** The parent, with its id first, since `jobs show` takes that. */
-function parentOf({ parent }: JobOrigin): string | undefined {
-  return parent && `${parent.id} (${parent.task}, in ${parent.queue})`
+/** Another job, with its id first, since `jobs show` takes that. */
+function relativeWords({ id, task, queue }: JobParent): string {
+  return `${id} (${task}, in ${queue})`
 }
 
 function shownValue(value: unknown): string {

@@ -96,7 +96,8 @@ function momentOf(given: unknown, name: string): number | undefined {
 /** The jobs that one step looks at. */
 const pageSize = 200
 
-interface FilteredAction {
+/** An action on jobs that are found by their states. */
+export interface FilteredAction {
   /** The states of the jobs that the action changes; a job that moves on meanwhile is met in a later one. */
   readonly states: readonly JobState[]
   readonly matches: Matches
@@ -104,26 +105,47 @@ interface FilteredAction {
   readonly act: (ids: readonly string[]) => Promise<Step>
 }
 
+/** The steps of an action on the jobs that a filter chooses. */
+export interface FilteredSteps {
+  /** Takes the next step, one page; call it until `more` is false. */
+  readonly step: () => Promise<Step>
+  /** Where the steps of another call go on; undefined: there is nothing left. */
+  readonly cursor: () => string | undefined
+}
+
 /**
- * The steps of an action on chosen jobs, one page each: call it until `more` is false. Jobs that are enqueued meanwhile may
- * be passed over.
+ * The steps of an action on chosen jobs, one page each. Jobs that are enqueued meanwhile may be passed over. `from`: the
+ * cursor at which the same action was left. The store, or this, throws `InvalidArgumentError` for another text.
  */
-export function filteredSteps({ states, matches, list, act }: FilteredAction): () => Promise<Step> {
-  const left = [...states]
-  let cursor: string | undefined
-  return async () => {
-    const [state] = left
-    if (state === undefined) return { changed: 0, more: false }
-    const page = await list({ state, by: 'id', limit: pageSize, ...defined({ cursor }) })
-    const ids = page.jobs.filter(matches).map(({ id }) => id)
-    let changed = 0
-    for (let more = ids.length > 0; more; ) {
-      const step = await act(ids)
-      changed += step.changed
-      more = step.more
-    }
-    cursor = page.cursor
-    if (cursor === undefined) left.shift()
-    return { changed, more: left.length > 0 }
+export function filteredSteps({ states, matches, list, act }: FilteredAction, from?: string): FilteredSteps {
+  let { left, cursor } = from === undefined ? { left: states, cursor: undefined } : placeIn(from, states)
+  return {
+    cursor: () => (left.length === 0 ? undefined : `${left[0]}/${cursor ?? ''}`),
+    step: async () => {
+      const [state] = left
+      if (state === undefined) return { changed: 0, more: false }
+      const page = await list({ state, by: 'id', limit: pageSize, ...defined({ cursor }) })
+      const ids = page.jobs.filter(matches).map(({ id }) => id)
+      let changed = 0
+      for (let more = ids.length > 0; more; ) {
+        const step = await act(ids)
+        changed += step.changed
+        more = step.more
+      }
+      cursor = page.cursor
+      if (cursor === undefined) left = left.slice(1)
+      return { changed, more: left.length > 0 }
+    },
   }
+}
+
+/** The place in a cursor: the states that are left, and the cursor of the list of the first of them. */
+function placeIn(
+  text: string,
+  states: readonly JobState[],
+): { readonly left: readonly JobState[]; readonly cursor: string | undefined } {
+  const end = text.indexOf('/')
+  const at = states.indexOf(text.slice(0, end) as JobState)
+  if (at < 0) throw new InvalidArgumentError('the cursor is not one that this action gave. Nothing was changed.')
+  return { left: states.slice(at), cursor: text.slice(end + 1) || undefined }
 }

@@ -1,6 +1,6 @@
 /** The revival of a dead join with its dead members: these first, so that it waits for them again. */
 
-import type { JobKey } from '../../stores/contract/job-records.js'
+import type { JobKey, JobSelection } from '../../stores/contract/job-records.js'
 import type { Joins, StoredJoin } from '../../stores/contract/joins.js'
 import type { Store } from '../../stores/contract/store.js'
 import { memberId } from '../../stores/rules/join-rules.js'
@@ -12,6 +12,24 @@ const pageSize = 1_000
 
 /** The most members that are looked up at once. */
 const mostLooks = 100
+
+/** The chosen dead joins of a queue; of given ids it is not known whether they are joins. */
+export async function* deadJoins(
+  store: Store,
+  queue: string,
+  where: JobSelection,
+): AsyncGenerator<JobKey, void, undefined> {
+  if (typeof where === 'object') {
+    yield* where.ids.map((id) => ({ queue, id }))
+    return
+  }
+  for (let cursor: string | undefined; ; ) {
+    const page = await morgueOf(store).list(queue, { by: 'id', limit: 200, ...(cursor && { cursor }) })
+    for (const { id, isJoin } of page.jobs) if (isJoin) yield { queue, id }
+    cursor = page.cursor
+    if (cursor === undefined) return
+  }
+}
 
 /**
  * Revives the dead members of these joins, and theirs, in bounded steps: yields how many each step has revived, never 0. A key

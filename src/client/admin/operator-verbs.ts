@@ -15,6 +15,9 @@ export const jobVerbs = {
 
 export type JobVerb = keyof typeof jobVerbs
 
+/** The verbs on jobs, with the one that needs to be told more, and those on dead ones. */
+export type AdminVerb = JobVerb | 'reschedule' | 'revive' | 'delete-dead'
+
 /** About how many jobs the verb changes, if it is for all of a queue, or for all that failed. */
 export function jobsFor(verb: JobVerb, counts: QueueCounts, which: 'all' | 'failed'): number {
   const takes: readonly (keyof QueueCounts)[] = jobVerbs[verb].takes

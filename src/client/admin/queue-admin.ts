@@ -2,7 +2,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode, InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
-import { type JobRecord, type JobState, jobStates, stateHint } from '../../core/job/job.js'
+import { type JobHandle, type JobRecord, jobStates, stateHint } from '../../core/job/job.js'
 import { storedError } from '../../core/job/job-failures.js'
 import { areSet, checkFields, type FieldChanges } from '../../core/job/job-fields.js'
 import type { WaitReason } from '../../core/job/wait-reason.js'
@@ -14,8 +14,8 @@ import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
 import { defined } from '../../core/values/defined.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
-import { idMistake, isJobId, isListenerId, isQueueName, orderedIdOf, queueNameForm } from '../../core/values/ids.js'
-import type { JobKey, JobSelection, Morgue, Page, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
+import { isListenerId, isQueueName, queueNameForm } from '../../core/values/ids.js'
+import type { JobSelection, Morgue, NewPlace, Page, Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -23,12 +23,15 @@ import { waitingIn } from '../../stores/rules/queue-counts.js'
 import { holdsOn, recordOf, wholeRecord } from '../jobs/job-record.js'
 import { explainedJob, explainedQueue } from '../jobs/wait-facts.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
-import { filteredSteps, filterForms, filterOf, type JobFilter, type ListFilter, listFilterOf } from './job-filter.js'
-import { revivedMembers } from './join-revive.js'
+import { type ChosenAction, ChosenJobs, isFilter, type JobChoice } from './chosen-jobs.js'
+import { type FilteredSteps, filterForms, type JobFilter, type ListFilter, listFilterOf } from './job-filter.js'
+import { isElsewhere, type PlaceChange, placeOf } from './job-place.js'
+import { enqueuedAgain, type OtherInput, type Repeater, revivedWith } from './job-repeat.js'
+import { deadJoins, revivedMembers } from './join-revive.js'
 import { refuseLeft } from './left-jobs.js'
 import { LimitsAdmin } from './limits-admin.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from './live-feed.js'
-import { type JobVerb, jobVerbs } from './operator-verbs.js'
+import { type AdminVerb, jobVerbs } from './operator-verbs.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
 import {
   depthsIn,
@@ -50,11 +53,11 @@ import {
 } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 
-/**
- * The chosen jobs: these ids (a number is the id of an ordered job), all jobs, those that have failed before, or those
- * that a filter chooses, page by page.
- */
-type JobChoice = readonly (string | number)[] | 'all' | 'failed' | JobFilter
+/** What some verbs of an operator are told besides the jobs. */
+interface VerbOptions {
+  readonly reason?: string | undefined
+  readonly place?: PlaceChange | undefined
+}
 
 /** @internal */
 export interface AdminParts {
@@ -66,6 +69,8 @@ export interface AdminParts {
   readonly packing: Packing
   /** The known tasks, whose rules hold for its jobs. */
   readonly registry?: Registry
+  /** What enqueues jobs again; a mill gives it. */
+  readonly repeater?: Repeater
   /** Ends the feeds. */
   readonly closing?: AbortSignal
   /** Default: the system's. */
@@ -79,7 +84,8 @@ const checkReshard = callOptions('reshard', progressForms)
 const checkMove = callOptions('move', progressForms)
 const checkList = callOptions('jobs.list', { task: own, state: own, by: own, cursor: text, limit: own, ...filterForms })
 const checkDeadList = callOptions('morgue.list', { task: own, by: own, cursor: text, limit: own, ...filterForms })
-const checkRevive = callOptions('morgue.revive', { members: flag })
+const checkRevive = callOptions('morgue.revive', { members: flag, input: own })
+const checkAgain = callOptions('jobs.enqueueAgain', { input: own })
 const checkFail = callOptions('jobs.fail', { delay: own, last: flag })
 
 /** The interval at which a drain checks whether it is done. */
@@ -98,9 +104,11 @@ export class QueueAdmin {
   readonly #look: () => Promise<Store>
   readonly #packing: Packing
   readonly #registry: Registry | undefined
+  readonly #repeater: Repeater | undefined
   readonly #closing: AbortSignal | undefined
   readonly #clock: Pick<Clock, 'now'>
   readonly #total: StepLoop
+  readonly #chosen: ChosenJobs
   readonly #patientTotal: StepLoop
 
   /**
@@ -108,7 +116,7 @@ export class QueueAdmin {
    * @internal
    */
   constructor(name: string, parts: AdminParts, loop?: StepLoop) {
-    const { connect, look = connect, packing, registry, closing, clock = systemClock } = parts
+    const { connect, look = connect, packing, registry, repeater, closing, clock = systemClock } = parts
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect, clock)
     this.limits = new LimitsAdmin(name, look, connect)
@@ -116,9 +124,11 @@ export class QueueAdmin {
     this.#look = look
     this.#packing = packing
     this.#registry = registry
+    this.#repeater = repeater
     this.#closing = closing
     this.#clock = clock
     this.#total = loop ?? total
+    this.#chosen = new ChosenJobs({ queue: name, registry, look, loop: this.#total })
     this.#patientTotal = loop ?? patientTotal
     refuseMore('jobs.', this.jobs, {
       promised: {
@@ -129,7 +139,9 @@ export class QueueAdmin {
         cancel: 2,
         delete: 1,
         runNow: 1,
+        reschedule: 2,
         bury: 1,
+        enqueueAgain: 2,
         fail: 3,
         forgetStep: 2,
         setFields: 2,
@@ -266,6 +278,31 @@ export class QueueAdmin {
     return this.#patientTotal(() => records.move(this.name, to), options)
   }
 
+  /**
+   * The steps of a verb on the jobs that a filter chooses, from a cursor on. Throws `InvalidArgumentError`.
+   * @internal
+   */
+  filteredSteps(
+    verb: AdminVerb,
+    where: JobFilter,
+    { cursor, ...how }: { readonly cursor?: string | undefined } & VerbOptions,
+  ): Promise<FilteredSteps> {
+    return this.#chosen.steps(where, () => this.#action(verb, how), cursor)
+  }
+
+  /**
+   * Steps that count the jobs that a filter chooses, and change nothing.
+   * @internal
+   */
+  countSteps(where: JobFilter, cursor?: string): Promise<FilteredSteps> {
+    const open = async (): Promise<ChosenAction> => {
+      const records = await this.#records()
+      const act = async (which: JobSelection) => ({ changed: (which as { ids: string[] }).ids.length, more: false })
+      return { states: jobStates, list: (query) => records.list(this.name, query), act }
+    }
+    return this.#chosen.steps(where, open, cursor)
+  }
+
   readonly jobs = {
     list: async <Input = unknown, Result = unknown>(
       options: ListOptions<Input, Result> = {},
@@ -292,7 +329,7 @@ export class QueueAdmin {
      * of your own for `idempotency`.
      */
     get: async (id: string | number): Promise<JobRecord | undefined> => {
-      const asked = await this.#idOf(id)
+      const asked = await this.#chosen.idOf(id)
       return this.#record(await this.#read((store) => recordsOf(store).get(this.name, asked), undefined))
     },
     /**
@@ -300,11 +337,7 @@ export class QueueAdmin {
      * queue of millions. Throws `InvalidArgumentError`, `UnknownQueueError`.
      */
     count: async (where: JobFilter): Promise<number> => {
-      const { state, matches } = filterOf(where)
-      const records = await this.#records()
-      const act = async (ids: readonly string[]) => ({ changed: ids.length, more: false })
-      const states = state === undefined ? jobStates : [state]
-      return this.#total(filteredSteps({ states, matches, list: (query) => records.list(this.name, query), act }))
+      return this.#total((await this.countSteps(where)).step)
     },
     /** As `explain()` of a handle to the job. An empty list also if nothing is kept of it. */
     explain: async (id: string | number): Promise<WaitReason[]> => {
@@ -318,7 +351,7 @@ export class QueueAdmin {
      */
     cancel: async (where: JobChoice, reason?: string) => {
       const why = checkedReason('jobs.cancel', reason)
-      return this.#change('cancel', where, (records, which) => records.cancel(this.name, which, why))
+      return this.#chosen.act(where, () => this.#action('cancel', { reason: why }))
     },
     /**
      * Removes waiting jobs, in an ordered queue with all their payloads, and kept results. Running and dead jobs stay,
@@ -327,8 +360,8 @@ export class QueueAdmin {
      * the ids.
      */
     delete: async (where: JobChoice) => {
-      if (isFilter(where)) return this.#change('delete', where, (records, some) => records.delete(this.name, some))
-      const which = await this.#whereOf(where)
+      if (isFilter(where)) return this.#chosen.act(where, () => this.#action('delete'))
+      const which = await this.#chosen.selectionOf(where)
       const records = await this.#records()
       const deleted = await this.#total(() => records.delete(this.name, which))
       if (typeof which === 'object' && deleted < which.ids.length)
@@ -336,9 +369,38 @@ export class QueueAdmin {
       return deleted
     },
     /** Makes scheduled jobs due now; their attempts stay. Resolves with the number. */
-    runNow: (where: JobChoice) => this.#change('run-now', where, (records, which) => records.runNow(this.name, which)),
+    runNow: (where: JobChoice) => this.#chosen.act(where, () => this.#action('run-now')),
+    /**
+     * Changes the priority, the due time, or both of jobs that wait for a worker; each in one step of the store, a filter
+     * page by page. One that becomes due later is scheduled; a scheduled one that becomes due now goes behind the ready jobs
+     * of its priority; all others keep their places among those of their priority. Attempts, group, expiry and the end of a
+     * sleep stay. Resolves with the number: jobs that run or have ended, that wait for others or for a signal, and suspects
+     * stay as they are. Throws `InvalidArgumentError`, also for an ordered queue; `UnsupportedByStoreError`.
+     *
+     * @example
+     * await mill.queue('mail').jobs.reschedule(['welcome-42'], { priority: 10, delay: '5m' })
+     */
+    reschedule: async (where: JobChoice, place: PlaceChange): Promise<number> => {
+      placeOf(place, this.#clock.now())
+      return this.#chosen.act(where, () => this.#action('reschedule', { place }))
+    },
     /** Buries waiting jobs, in an ordered queue with all their payloads. Resolves with the number. */
-    bury: (where: JobChoice) => this.#change('bury', where, (records, which) => records.bury(this.name, which)),
+    bury: (where: JobChoice) => this.#chosen.act(where, () => this.#action('bury')),
+    /**
+     * Enqueues a job like this one under a new id, whatever has become of it: of its task, in its queue, with its meta and
+     * priority, and with its input, or with `input` if that is given, which the task's schema checks. The record of the
+     * new job has this one as `repeatOf`; nothing becomes of this one itself. Undefined if nothing is kept of it but its
+     * id. Throws `InvalidArgumentError` for an ordered job and for one that waits for others, `CodecError` if its input
+     * cannot be read, and the errors of `mill.enqueue()`.
+     *
+     * @example
+     * await mill.queue('mail').jobs.enqueueAgain('welcome-42', { input: { to: 'ada@example.com' } })
+     */
+    enqueueAgain: async (id: string | number, options: OtherInput = {}): Promise<JobHandle | undefined> => {
+      checkAgain(options)
+      const asked = await this.#chosen.idOf(id)
+      return enqueuedAgain(await (await this.#records()).get(this.name, asked), options, this.#repeatParts)
+    },
     /**
      * Ends the current claim of a running job as a failure, due again after `delay` (default: at once); later reports
      * of its worker are refused. `last` buries it, in an ordered queue only its oldest payload. Default of `last`: true
@@ -352,7 +414,7 @@ export class QueueAdmin {
     ): Promise<boolean> => {
       checkFail(options)
       const delayMs = durationMs(options.delay ?? 0, 'fail({ delay })')
-      const asked = await this.#idOf(id)
+      const asked = await this.#chosen.idOf(id)
       const records = await this.#records()
       const job = await records.get(this.name, asked)
       const last = options.last ?? this.#isLastAttempt(job)
@@ -367,13 +429,13 @@ export class QueueAdmin {
     forgetStep: async (id: string, name: string): Promise<boolean> => {
       if (typeof name !== 'string')
         throw new InvalidArgumentError(`the name of a step must be a text; got ${describe(name)}.`)
-      const asked = await this.#idOf(id)
+      const asked = await this.#chosen.idOf(id)
       return stepsOf(await this.#connect()).forget({ queue: this.name, id: asked }, name)
     },
     /** Like `fields.set()` of a handle to the job: false if nothing is kept of it. */
     setFields: async (id: string | number, fields: FieldChanges): Promise<boolean> => {
       checkFields(fields)
-      const asked = await this.#idOf(id)
+      const asked = await this.#chosen.idOf(id)
       return areSet(asked, await (await this.#records()).setFields(this.name, asked, fields))
     },
   }
@@ -381,7 +443,7 @@ export class QueueAdmin {
   readonly morgue = {
     /** The dead job, or undefined if there is none; in an ordered queue even if a live job has the same id. */
     get: async (id: string | number): Promise<JobRecord | undefined> => {
-      const asked = await this.#idOf(id)
+      const asked = await this.#chosen.idOf(id)
       return this.#record(await this.#read((store) => morgueOf(store).get(this.name, asked), undefined))
     },
     list: async <Input = unknown, Result = unknown>(
@@ -398,38 +460,46 @@ export class QueueAdmin {
      * of a running job. A job that waited for others waits again for those that are missing; one that was cancelled,
      * deleted or expired cannot come any more, and the job then stays dead. `members`: whether the dead jobs that it
      * waited for are revived too, first. Default false. Resolves with the number of all.
+     *
+     * `input`, for one id: the job begins anew with this input, which the task's schema checks. It keeps its id, task, meta,
+     * priority and origin; its log, fields and errors go, and its group is said anew. One step of the store puts it in the
+     * place of the dead job. Throws `InvalidArgumentError`, with nothing changed, for a job whose runs have left steps or a
+     * checkpoint, a join, a member of one and an ordered job; `QueueFullError` and the other errors of `mill.enqueue()`.
      */
-    revive: async (where: JobChoice, options: { readonly members?: boolean | undefined } = {}): Promise<number> => {
+    revive: async (
+      where: JobChoice,
+      options: { readonly members?: boolean | undefined } & OtherInput = {},
+    ): Promise<number> => {
       checkRevive(options)
+      if (Object.hasOwn(options, 'input')) return this.#revivedWith(where, { input: options.input }, options.members)
       if (isFilter(where) && options.members)
         throw new InvalidArgumentError("revive({ members }) takes ids or 'all', and no filter. Nothing was changed.")
       const store = options.members === true ? await this.#connect() : undefined
       let members = 0
       if (store?.joins !== undefined) {
-        const joins = this.#deadJoins(store, await this.#whereOf(where))
+        const joins = deadJoins(store, this.name, await this.#chosen.selectionOf(where))
         const { step, isOver } = yieldedSteps(revivedMembers(store, store.joins, joins))
         members = await this.#total(step)
         // A join that is revived before its members runs without them, if its set goes on.
         if (!isOver()) return members
       }
-      return members + (await this.#changeDead(where, (morgue, which) => morgue.revive(this.name, which)))
+      return members + (await this.#chosen.act(where, () => this.#action('revive')))
     },
     /** Removes dead jobs for good. Resolves with the number. */
-    delete: (where: JobChoice) => this.#changeDead(where, (morgue, which) => morgue.delete(this.name, which)),
+    delete: (where: JobChoice) => this.#chosen.act(where, () => this.#action('delete-dead')),
   }
 
-  /** The chosen dead joins; of given ids it is not known whether they are joins. */
-  async *#deadJoins(store: Store, where: JobSelection): AsyncGenerator<JobKey, void, undefined> {
-    if (typeof where === 'object') {
-      yield* where.ids.map((id) => ({ queue: this.name, id }))
-      return
-    }
-    for (let cursor: string | undefined; ; ) {
-      const page = await morgueOf(store).list(this.name, { by: 'id', limit: 200, ...(cursor && { cursor }) })
-      for (const { id, isJoin } of page.jobs) if (isJoin) yield { queue: this.name, id }
-      cursor = page.cursor
-      if (cursor === undefined) return
-    }
+  get #repeatParts(): Repeater & { readonly packing: Packing; readonly registry: Registry } {
+    return { ...this.#repeater!, packing: this.#packing, registry: this.#registry! }
+  }
+
+  async #revivedWith(where: JobChoice, other: Required<OtherInput>, members: boolean | undefined): Promise<number> {
+    if (!Array.isArray(where) || where.length !== 1 || members)
+      throw new InvalidArgumentError(
+        'morgue.revive({ input }) takes one id, and no members: another input is of one job. Nothing was changed.',
+      )
+    const asked = await this.#chosen.idOf(where[0])
+    return revivedWith(await (await this.#morgue()).get(this.name, asked), other, this.#repeatParts)
   }
 
   /** Whether a failure from outside leaves the job no attempts. A job of an unknown task has some. */
@@ -481,58 +551,39 @@ export class QueueAdmin {
     return { jobs: records, ...(cursor && { cursor }) }
   }
 
-  async #change(
-    verb: JobVerb,
-    where: JobChoice,
-    step: (records: Records, where: JobSelection) => Promise<Step>,
-  ): Promise<number> {
-    const filter = isFilter(where) ? filterOf(where) : undefined
+  /** What an operator's verb does, and where it finds the jobs. */
+  async #action(verb: AdminVerb, { reason, place }: VerbOptions = {}): Promise<ChosenAction> {
+    const { name } = this
+    if (verb === 'reschedule') return this.#placing(placeOf(place!, this.#clock.now()))
+    if (verb === 'revive' || verb === 'delete-dead') {
+      const morgue = await this.#morgue()
+      return {
+        states: ['dead'],
+        list: ({ state: _, ...query }) => morgue.list(name, query),
+        act: (which) => (verb === 'revive' ? morgue.revive(name, which) : morgue.delete(name, which)),
+      }
+    }
     const records = await this.#records()
-    if (filter !== undefined) {
-      const takes: readonly JobState[] = jobVerbs[verb].takes
-      const steps = filteredSteps({
-        states: takes.filter((state) => filter.state === undefined || state === filter.state),
-        matches: filter.matches,
-        list: (query) => records.list(this.name, query),
-        act: (ids) => step(records, { ids }),
-      })
-      return this.#total(steps)
+    const { method, takes } = jobVerbs[verb]
+    return {
+      states: takes,
+      list: (query) => records.list(name, query),
+      act: (which) => (method === 'cancel' ? records.cancel(name, which, reason) : records[method](name, which)),
     }
-    const which = await this.#whereOf(where)
-    return this.#total(() => step(records, which))
   }
 
-  async #changeDead(where: JobChoice, step: (morgue: Morgue, where: JobSelection) => Promise<Step>): Promise<number> {
-    const morgue = await this.#morgue()
-    if (isFilter(where)) {
-      const { matches } = filterOf(where)
-      const list = ({ state: _, ...query }: { state: JobState; by: 'id'; limit: number; cursor?: string }) =>
-        morgue.list(this.name, query)
-      return this.#total(filteredSteps({ states: ['dead'], matches, list, act: (ids) => step(morgue, { ids }) }))
+  async #placing(to: NewPlace): Promise<ChosenAction> {
+    const { name } = this
+    const records = await this.#records()
+    return {
+      states: ['scheduled', 'ready'],
+      needs: isElsewhere(to, this.#clock.now()),
+      list: (query) => records.list(name, query),
+      act: async (which) => ({
+        changed: await records.reschedule(name, (which as { readonly ids: readonly string[] }).ids, to),
+        more: false,
+      }),
     }
-    const which = await this.#whereOf(where)
-    return this.#total(() => step(morgue, which))
-  }
-
-  async #whereOf(where: JobChoice): Promise<JobSelection> {
-    if (where === 'all' || where === 'failed') return where
-    if (!Array.isArray(where))
-      throw new InvalidArgumentError(
-        `which jobs must be a list of ids, 'all', 'failed' or a filter such as { group: 'acme' }; got ${describe(where)}.`,
-      )
-    const isOrdered = where.some(Number.isFinite) && (await this.#isOrdered())
-    return { ids: where.map((id) => checkedId(id, isOrdered)) }
-  }
-
-  async #idOf(id: string | number): Promise<string> {
-    return checkedId(id, Number.isFinite(id) && (await this.#isOrdered()))
-  }
-
-  /** Decided by the store if the mill does not know its task. Asked only if an id is a number. */
-  async #isOrdered(): Promise<boolean> {
-    if (this.#registry?.orderedTask(this.name) !== undefined) return true
-    const stored = (await recordsOf(await this.#look()).queues()).find(({ name }) => name === this.name)
-    return stored?.kind === 'ordered'
   }
 }
 
@@ -540,14 +591,3 @@ refuseMore('', QueueAdmin.prototype, {
   promised: { history: 1, look: 0, depth: 0, explain: 0, pause: 1, resume: 1, drain: 1, clear: 0, reshard: 2, move: 2 },
   direct: { events: 1 },
 })
-
-function isFilter(where: JobChoice): where is JobFilter {
-  return typeof where === 'object' && where !== null && !Array.isArray(where)
-}
-
-/** The id in its stored form. Only ordered jobs may have a number. Throws `InvalidArgumentError`. */
-function checkedId(given: unknown, isOrdered: boolean): string {
-  const id = isOrdered ? orderedIdOf(given) : given
-  if (isJobId(id)) return id
-  throw new InvalidArgumentError(`a job id ${idMistake(given, isOrdered)}`)
-}

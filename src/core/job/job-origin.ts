@@ -7,6 +7,8 @@
 export interface JobOrigin {
   /** The job whose handler enqueued this one by `ctx.enqueue()`. */
   readonly parent?: JobParent
+  /** The job that this one repeats: `jobs.enqueueAgain()` enqueued it. */
+  readonly repeatOf?: JobParent
   /** The span that enqueued it, if a tracer or a request supplied one. */
   readonly trace?: TraceContext
   /** The schedule that enqueued it, for a job of a plain task. */
@@ -72,10 +74,11 @@ export function originIn(
 ): JobOrigin {
   const origin = stored?.[originKey]
   if (typeof origin !== 'object' || origin === null) return unknownOrigin
-  const { parent, trace, schedule } = origin as Partial<Record<keyof JobOrigin, unknown>>
+  const { parent, repeatOf, trace, schedule } = origin as Partial<Record<keyof JobOrigin, unknown>>
   const context = traceIn(trace)
   return {
     ...(isParent(parent) && { parent }),
+    ...(isParent(repeatOf) && { repeatOf }),
     ...(context && { trace: context }),
     ...(typeof schedule === 'string' &&
       job && { schedule: { name: schedule, tickAt: new Date(tickAtOf(job.id, schedule) ?? job.createdAt) } }),

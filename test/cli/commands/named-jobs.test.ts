@@ -36,11 +36,15 @@ const leaves = (command: Command): readonly Command[] =>
 async function outcomeOf([noun, verb]: readonly [string, string], words: readonly string[]): Promise<object> {
   const { cwd } = await waiting('default/a', 'slow/b')
   if (noun === 'morgue') await runJson('jobs bury slow --all', { cwd })
-  const more = { fields: ['node=eu-3'], signal: ['approved'], 'forget-step': ['charge'] }[verb] ?? []
+  const given = { fields: ['node=eu-3'], signal: ['approved'], 'forget-step': ['charge'] }
+  const more = { ...given, reschedule: ['--priority', '3'] }[verb] ?? []
   const { code, stdout, stderr } = await run([noun, verb, ...words, ...more, '--json'], { cwd })
-  const shown = stdout.replaceAll(/"(\w+At|until)":"[^"]+"/g, '"$1":0')
+  // The job that is enqueued again has an id of its own.
+  const own = verb === 'enqueue-again' ? (text: string) => text.replace(/[0-9A-Z]{26}/, 'new') : (text: string) => text
+  const shown = own(stdout.replaceAll(/"(\w+At|until)":"[^"]+"/g, '"$1":0'))
   const left = await runJson<{ queues: { jobs: { id: string; state: string }[] }[] }>('jobs list', { cwd })
-  return { code, shown, stderr, left: left.queues.map(({ jobs }) => jobs.map(({ id, state }) => `${id} ${state}`)) }
+  const jobs = left.queues.map((queue) => queue.jobs.map(({ id, state }) => own(`${id} ${state}`)).sort())
+  return { code, shown, stderr, left: jobs }
 }
 
 describe('a command that takes a job', () => {

@@ -19,6 +19,10 @@ interface ActionFlags extends MillFlags, FilterFlags {
   readonly yes?: boolean
   readonly reason?: string
   readonly members?: boolean
+  readonly input?: string
+  readonly priority?: number
+  readonly delay?: number
+  readonly runAt?: string
 }
 
 export type Which = string[] | 'all' | 'failed' | JobFilter
@@ -45,8 +49,10 @@ export interface JobAction {
    * in one step.
    */
   readonly victims?: (depth: QueueDepth, which: 'all' | 'failed') => number
-  readonly options?: readonly (readonly [flags: string, description: string])[]
+  readonly options?: readonly (readonly [flags: string, description: string, parse?: (text: string) => unknown])[]
   readonly act: (queue: QueueAdmin, which: Which, flags: ActionFlags) => Promise<number>
+  /** What the examples of its help say besides the jobs. Default: nothing. */
+  readonly example?: string
   /** The next step, for people. */
   readonly next?: (queue: QueueAdmin, which: Which) => Promise<string | undefined>
 }
@@ -58,8 +64,14 @@ export function addJobAction(noun: Command, action: JobAction): void {
   if (action.failed !== undefined) command.option('--failed', action.failed)
   withFilter(command.option('--task <task>', 'only jobs of this task, with --group and the like or alone'))
   if (victims !== undefined) command.option('--yes', 'do not ask first (only a person at a terminal is asked)')
-  for (const [flags, description] of action.options ?? []) command.option(flags, description)
-  command.addHelpText('after', `\nExamples:\n  ${path} welcome-42\n  ${path} --${action.failed ? 'failed' : 'all'}`)
+  for (const [flags, description, parse] of action.options ?? [])
+    if (parse === undefined) command.option(flags, description)
+    else command.option(flags, description, parse)
+  const more = action.example === undefined ? '' : ` ${action.example}`
+  command.addHelpText(
+    'after',
+    `\nExamples:\n  ${path} welcome-42${more}\n  ${path} --${action.failed ? 'failed' : 'all'}${more}`,
+  )
   withJson(command, `print {"queue","${field}"}`).action((words: [string, ...string[]], flags: ActionFlags) =>
     withMill(flags, async (mill, terminal) => {
       const [first, ...rest] = words

@@ -6,10 +6,19 @@ import { type JobVerb, jobsFor, jobVerbs } from '../../../client/admin/operator-
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import { explainedJob } from '../../../client/jobs/wait-facts.js'
 import { hasCode, JobCancelledError, JobDeadError } from '../../../core/errors.js'
-import { type JobRecord, type JobState, jobStates, stateHint } from '../../../core/job/job.js'
+import {
+  highestPriority,
+  type JobRecord,
+  type JobState,
+  jobStates,
+  lowestPriority,
+  stateHint,
+} from '../../../core/job/job.js'
 import { isNameOf } from '../../../core/task/any-task.js'
+import { defined } from '../../../core/values/defined.js'
 import type { Mill } from '../../../mill/mill.js'
 import { namedTask } from '../../../mill/named-task.js'
+import { durationFlag, wholeFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { OperationError, signalExitCode, UsageError } from '../../process/exit-code.js'
 import { counted } from '../../terminal/figures.js'
@@ -19,7 +28,7 @@ import type { Terminal } from '../../terminal/terminal.js'
 import { addJobAction, type JobAction, type Which } from './job-action.js'
 import { type ListFlags, listPages, withPaging } from './job-list.js'
 import { jobCommand, oneJobNamed } from './job-named.js'
-import { addFail, addFields, addForgetStep, addSignal } from './one-job-commands.js'
+import { addEnqueueAgain, addFail, addFields, addForgetStep, addSignal } from './one-job-commands.js'
 
 interface JobListFlags extends ListFlags {
   readonly state?: JobState
@@ -54,6 +63,7 @@ export function addJobs(program: Command): void {
   })
   addShow(jobs)
   for (const action of actions) addJobAction(jobs, action)
+  addEnqueueAgain(jobs)
   addFail(jobs)
   addFields(jobs)
   addSignal(jobs)
@@ -204,6 +214,21 @@ const actions: readonly JobAction[] = [
     not: 'not scheduled in',
     all: 'all scheduled jobs of the queue',
   }),
+  {
+    ...{ verb: 'reschedule', done: 'rescheduled', takes: ['scheduled', 'ready'], facet: 'jobs' },
+    summary: 'Give jobs that wait another priority, another due time, or both',
+    not: 'not waiting for a worker in',
+    all: 'all scheduled and ready jobs of the queue',
+    failed: 'those of them that failed at least once',
+    example: '--priority 10',
+    options: [
+      ['--priority <n>', 'higher first', wholeFlag(lowestPriority, highestPriority)],
+      ['--delay <duration>', 'due after this time: 0, 30s, 5m, 1h30m', durationFlag],
+      ['--run-at <time>', 'due at this moment: 2026-12-24T18:00:00Z'],
+    ],
+    act: (queue, which, { priority, delay, runAt }) =>
+      queue.jobs.reschedule(which, defined({ priority, delay, runAt })),
+  },
   actionOf('bury', {
     summary: 'Put waiting jobs into the morgue',
     not: 'not waiting in',

@@ -7,6 +7,7 @@ import { recordLines } from '../../terminal/record-lines.js'
 import { addJobAction } from './job-action.js'
 import { type ListFlags, listPages, withPaging } from './job-list.js'
 import { jobCommand, oneJobNamed } from './job-named.js'
+import { otherInput } from './one-job-commands.js'
 
 export function addMorgue(program: Command): void {
   const morgue = program.command('morgue').description('Look at dead jobs, revive or delete them').helpCommand(false)
@@ -36,8 +37,12 @@ export function addMorgue(program: Command): void {
     facet: 'morgue',
     all: 'all dead jobs of the queue',
     stays: 'a job that it waits for was cancelled, deleted or has expired, and cannot come any more',
-    options: [['--members', 'also the dead jobs that these waited for, first']],
-    act: (queue, which, { members }) => queue.morgue.revive(which as string[] | 'all', { members }),
+    options: [
+      ['--members', 'also the dead jobs that these waited for, first'],
+      ['--input <json>', 'of one job: it begins anew with this input: JSON, @file, or - for standard input'],
+    ],
+    act: async (queue, which, { members, input }) =>
+      queue.morgue.revive(which, { members, ...(await otherInput(input)) }),
   })
   addJobAction(morgue, {
     verb: 'delete',

@@ -1,4 +1,4 @@
-/** The commands on one job: ending its run as a failure, its fields, its signals and its steps. */
+/** The commands on one job: enqueueing it again, ending its run as a failure, its fields, its signals and its steps. */
 
 import type { Command } from 'commander'
 import type { JobRecord } from '../../../core/job/job.js'
@@ -7,12 +7,46 @@ import { messageOf } from '../../../core/messages/describe.js'
 import { defined } from '../../../core/values/defined.js'
 import { exactJson } from '../../../core/values/json.js'
 import { sendNamedSignal } from '../../../mill/named-task.js'
-import { durationFlag } from '../../flags.js'
+import { durationFlag, jsonGiven } from '../../flags.js'
 import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { printable } from '../../printable.js'
 import { OperationError, UsageError } from '../../process/exit-code.js'
 import { counted, fromNow } from '../../terminal/figures.js'
 import { jobCommand, jobNamed, oneJobNamed } from './job-named.js'
+
+export function addEnqueueAgain(jobs: Command): void {
+  const command = jobCommand(jobs, 'enqueue-again', '<id>', 'Enqueue a job like this one, with its input or another')
+    .option('--input <json>', 'its input instead: JSON, @file, or - for standard input')
+    .addHelpText(
+      'after',
+      `
+  The new job has an id of its own, and the task, queue, meta and priority of the old one, which stays as it is. The schema
+  of the task checks the input.
+
+Examples:
+  $ millrace jobs enqueue-again default welcome-42
+  $ millrace jobs enqueue-again default welcome-42 --input '{"to":"ada@example.com"}'`,
+    )
+  withJson(command, 'print {"queue","id","repeatOf"}').action(
+    async (words: [string, ...string[]], flags: MillFlags & { readonly input?: string }) => {
+      const other = await otherInput(flags.input)
+      await withMill(flags, async (mill, terminal) => {
+        const { queue, id } = await oneJobNamed(mill, 'jobs', words)
+        const job = await mill.queue(queue).jobs.enqueueAgain(id, other)
+        if (job === undefined)
+          throw new OperationError(`nothing but its id is kept of a job '${id}' in queue '${queue}', if it ever was.`)
+        terminal.print({ queue, id: job.id, repeatOf: id }, () => [
+          `${queue}: job ${printable(job.id)} was enqueued, like ${printable(id)}.`,
+        ])
+      })
+    },
+  )
+}
+
+/** The input of `--input`; none if the flag was not given. Throws `UsageError`. */
+export async function otherInput(given: string | undefined): Promise<{ readonly input?: unknown }> {
+  return given === undefined ? {} : { input: await jsonGiven(given, '--input') }
+}
 
 interface FailFlags extends MillFlags {
   readonly reason: string
