@@ -13,7 +13,7 @@ export interface Audit {
   /** The target of the action, as the address of the request names it: `{ queue: 'mail', id: 'welcome-42' }`. */
   readonly on: Readonly<Record<string, string>>
   /**
-   * The chosen jobs: a number of ids, all, or those that failed. For `job.signal` and `job.forget-step` the name of the
+   * The chosen jobs: a number of ids, all, those that failed, or a filter. For `job.signal` and `job.forget-step` the name of the
    * signal or step. Absent for any other action on one thing.
    */
   readonly which?: string

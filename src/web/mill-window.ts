@@ -1,5 +1,6 @@
 /** A mill's window: the mill as the API uses it, including undeclared queues, and with actions of bounded time. */
 
+import type { FilteredSteps, JobFilter } from '../client/admin/job-filter.js'
 import { QueueAdmin } from '../client/admin/queue-admin.js'
 import { StepBudget } from '../client/admin/step-loop.js'
 import { type HandleParts, handlePartsOf, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
@@ -13,6 +14,8 @@ import type { CheckedWebOptions } from './web-options.js'
 
 /** The time for which one request repeats the steps of an action. */
 const actionMs = 10_000
+/** The same for an action on a filter. */
+const filteredMs = 2_000
 
 export class MillWindow {
   readonly mill: Mill
@@ -50,6 +53,30 @@ export class MillWindow {
     const budget = new StepBudget(actionMs, systemClock.mono)
     const changed = await action(await this.known(name, budget))
     return { changed, more: budget.more }
+  }
+
+  /**
+   * Takes steps over the jobs that a filter chooses, for about 2 s, so that who watches sees how it goes on; `cursor`: where
+   * another call goes on.
+   */
+  async actOn(
+    name: string,
+    open: (queue: QueueAdmin) => Promise<FilteredSteps>,
+  ): Promise<{ changed: number; more: boolean; cursor?: string }> {
+    const { step, cursor } = await open(await this.known(name))
+    const untilAt = systemClock.mono() + filteredMs
+    for (let changed = 0; ; ) {
+      const done = await step()
+      changed += done.changed
+      if (done.more && systemClock.mono() < untilAt) continue
+      return { changed, more: done.more, ...defined({ cursor: cursor() }) }
+    }
+  }
+
+  /** The filter of a request: a declared task with all its names. */
+  filterOf({ task, ...where }: Omit<JobFilter, 'task'> & { readonly task?: string }): JobFilter {
+    const declared = [...this.mill.tasks.values()].find((one) => task !== undefined && isNameOf(one, task))
+    return { ...where, ...defined({ task: declared ?? task }) }
   }
 
   /** The shown part of a job. */

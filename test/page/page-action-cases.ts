@@ -154,6 +154,27 @@ export function pageActionsOn(store: PageStore): void {
     expect(await job('thumbnails', id)).toMatchObject({ state: 'cancelled', reason: 'nobody wants it' })
   })
 
+  it('a waiting job gets another priority and another due time from its page', async () => {
+    const id = 'product-115.jpg@320'
+    const hand = await at(`queues/thumbnails/jobs/~?${new URLSearchParams({ id })}`)
+    await hand.pick('More actions', 'Change its priority or due time')
+    await hand.fill('Priority', '12')
+    await hand.fill('Due after', '2h')
+    await hand.confirm('Change')
+    await hand.told('The job has another place.')
+    expect(await job('thumbnails', id)).toMatchObject({ state: 'scheduled', priority: 12 })
+  })
+
+  it('all jobs that match the filter of a list are acted on, after the page has shown their number', async () => {
+    const hand = await at('queues/feeds/jobs?group=partner.example')
+    expect((await depthOf('feeds')).scheduled).toBe(4)
+    await hand.pick('Do something to all that match', 'Run all that match now')
+    await hand.page.getByRole('dialog').getByText('2 jobs at this moment.').waitFor()
+    await hand.confirm('Run now', 'feeds')
+    await hand.told('2 jobs due now.')
+    expect(await depthOf('feeds')).toMatchObject({ scheduled: 2, ready: 2 })
+  })
+
   it('fields of a job are set and removed', async () => {
     const hand = await at('queues/webhooks/jobs/hook-A-1007')
     await hand.press('Set a field')
@@ -189,6 +210,18 @@ export function pageActionsOn(store: PageStore): void {
     await expect
       .poll(() => job('payments', 'charge-again'))
       .toMatchObject({ state: 'ready', input: { order: 1, cents: 5 } })
+  })
+
+  it('a dead job is revived with another input', async () => {
+    const hand = await at('queues/payments/jobs/charge-4705')
+    await hand.pick('More actions', 'Revive with another input')
+    await hand.fill('Input', '{ "order": 2')
+    await hand.confirm('Revive')
+    await hand.page.getByRole('dialog').getByRole('alert').first().waitFor()
+    await hand.fill('Input', '{ "order": 2, "cents": 7 }')
+    await hand.confirm('Revive')
+    await hand.told('The job is back in the queue, with this input.')
+    expect((await job('payments', 'charge-4705'))?.input).toEqual({ order: 2, cents: 7 })
   })
 
   it("dead jobs of one error are revived together, chosen ones deleted, and all deleted after the queue's name is typed", async () => {

@@ -40,7 +40,7 @@ describe('the OpenAPI document', () => {
       operation('/queues/{queue}/jobs', 'get')
         .parameters.filter((one) => one.in === 'query')
         .map(({ name }) => name),
-    ).toEqual(['state', 'by', 'task', 'group', 'error', 'from', 'to', 'cursor', 'limit'])
+    ).toEqual(['state', 'by', 'task', 'group', 'error', 'from', 'to', 'fields', 'cursor', 'limit'])
   })
 
   it('has schemas that a validator accepts, and that agree with the checks', () => {
@@ -68,7 +68,9 @@ describe('the OpenAPI document', () => {
       choice({ all: true, confirm: 'q' }),
       choice({ ids: [] }),
       choice({ ids: [1] }),
-    ]).toEqual([true, true, false, false])
+      choice({ where: { group: 'acme' }, confirm: 'q', cursor: 'ready/' }),
+      choice({ where: { group: 'acme' } }),
+    ]).toEqual([true, true, false, false, true, false])
   })
 
   it('is served by the web handler, only to those with access', async () => {

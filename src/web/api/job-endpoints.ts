@@ -5,6 +5,7 @@
 
 import { createHash } from 'node:crypto'
 import * as v from 'valibot'
+import type { PlaceChange } from '../../client/admin/job-place.js'
 import { type JobVerb, jobVerbs } from '../../client/admin/operator-verbs.js'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import { explained, explainedJob } from '../../client/jobs/wait-facts.js'
@@ -34,25 +35,35 @@ import { refuseUnconfirmed } from './queue-endpoints.js'
 import {
   type Choice,
   changed,
+  changedSome,
   choice,
+  counted,
   cursor,
   duration,
   limit,
   listFilter,
   type NewJobBody,
   newJobs,
+  newPlace,
   nothing,
   page,
+  placeChoice,
   reason,
   state,
   stepName,
   taskName,
 } from './shapes.js'
 
-type ChosenJobs = string[] | 'all' | 'failed'
+/** The place in a request. */
+function placeIn({ priority, delay, runAt }: v.InferOutput<typeof newPlace>): PlaceChange {
+  return defined({ priority, delay: delay as number | undefined, runAt })
+}
 
 /** The chosen jobs. Throws a refusal if many are chosen without confirmation. */
-function whichOf({ ids, all, confirm }: Choice, queue: string): ChosenJobs {
+function whichOf(
+  { ids, all, confirm }: Pick<Choice, 'ids' | 'all' | 'confirm'>,
+  queue: string,
+): string[] | 'all' | 'failed' {
   if (ids !== undefined) return ids
   refuseUnconfirmed(queue, confirm)
   return all ? 'all' : 'failed'
@@ -98,8 +109,13 @@ function manyEndpoint(verb: JobVerb) {
     summary: summaries[verb].replace('$', 'jobs'),
     action: `job.${verb}`,
     body: choice,
-    answer: changed,
+    answer: changedSome,
     run: ({ window, params: { queue = '' }, body }) => {
+      const { where } = body
+      if (where !== undefined) {
+        refuseUnconfirmed(queue, body.confirm)
+        return window.actOn(queue, (admin) => admin.filteredSteps(verb, window.filterOf(where), body))
+      }
       const which = whichOf(body, queue)
       return window.act(queue, (admin) => admin.jobs[jobVerbs[verb].method](which, body.reason))
     },
@@ -155,7 +171,7 @@ export const jobEndpoints = [
     method: 'GET',
     path: '/queues/:queue/jobs',
     summary:
-      'Its jobs, page by page, in `waits` why each has not begun; with `task`, `group`, `error`, `from` and `to` only those of each page',
+      'Its jobs, page by page, in `waits` why each has not begun; with `task`, `group`, `fields`, `error`, `from` and `to` only those of each page',
     query: {
       state,
       by: v.exactOptional(v.picklist(['id', 'time', 'retry'])),
@@ -176,6 +192,20 @@ export const jobEndpoints = [
   }),
   endpoint({
     method: 'GET',
+    path: '/queues/:queue/count',
+    summary:
+      'How many of its jobs a filter chooses; if `more`, so far: add what the same request with `cursor` answers',
+    query: { state, task: v.exactOptional(taskName), ...listFilter, cursor },
+    answer: counted,
+    run: async ({ window, params: { queue = '' }, query: { cursor: from, ...where } }) => {
+      const { changed: count, ...rest } = await window.actOn(queue, (admin) =>
+        admin.countSteps(window.filterOf(where), from),
+      )
+      return { count, ...rest }
+    },
+  }),
+  endpoint({
+    method: 'GET',
     path: '/queues/:queue/jobs/:id',
     summary:
       'Everything known of a job: in `waits` why it has not begun, its log, its checkpoint, its relatives, its retries to come',
@@ -187,7 +217,7 @@ export const jobEndpoints = [
       const leaseMs = window.mill.queues.get(queue)?.leaseMs
       const signals = signalsOf(window.mill, job.task).map(({ name }) => name)
       return {
-        ...{ ...shown, ...(await familyOf(window, { queue, id }, shown.parent)) },
+        ...{ ...shown, ...(await familyOf(window, { queue, id }, shown)) },
         ...waitsIn(await explainedJob(await window.mill.adminParts.look(), job, Date.now())),
         ...defined({ retry, leaseMs, signals: signals.length === 0 ? undefined : signals }),
       }
@@ -206,7 +236,46 @@ export const jobEndpoints = [
     },
   }),
   ...(['cancel', 'run-now', 'bury', 'delete'] as const).map(manyEndpoint),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs/reschedule',
+    summary: 'Give jobs that wait another `priority`, another due time by `delay` or `runAt`, or both',
+    action: 'job.reschedule',
+    body: placeChoice,
+    answer: changedSome,
+    run: ({ window, params: { queue = '' }, body }) => {
+      const { where, cursor: from } = body
+      const place = placeIn(body)
+      if (where === undefined) return window.act(queue, (admin) => admin.jobs.reschedule(whichOf(body, queue), place))
+      refuseUnconfirmed(queue, body.confirm)
+      return window.actOn(queue, (admin) =>
+        admin.filteredSteps('reschedule', window.filterOf(where), { cursor: from, place }),
+      )
+    },
+  }),
   ...(['cancel', 'run-now', 'bury'] as const).map(oneEndpoint),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs/:id/reschedule',
+    summary: 'Give a job that waits another `priority`, another due time by `delay` or `runAt`, or both',
+    action: 'job.reschedule',
+    body: newPlace,
+    answer: changed,
+    run: (call) => changeOne(call, (admin, id) => admin.jobs.reschedule([id], placeIn(call.body))),
+  }),
+  endpoint({
+    method: 'POST',
+    path: '/queues/:queue/jobs/:id/enqueue-again',
+    summary: 'Enqueue a job like this one under a new id, with its input or another `input`',
+    action: 'job.enqueue-again',
+    body: exactly({ input: v.exactOptional(v.unknown()) }),
+    status: 201,
+    run: async ({ window, params: { queue = '', id = '' }, body }) => {
+      const job = await (await window.known(queue)).jobs.enqueueAgain(id, body)
+      if (job === undefined) throw nothingKept(queue, id)
+      return { jobs: [{ id: job.id, outcome: job.outcome }], changed: 1 }
+    },
+  }),
   endpoint({
     method: 'POST',
     path: '/queues/:queue/jobs/:id/fail',
@@ -358,6 +427,8 @@ interface Relative {
 
 interface JobFamily {
   readonly parent?: Relative
+  /** The job that it repeats. */
+  readonly repeatOf?: Relative
   /** How many enqueue calls its record has noted. Absent: none. */
   readonly childCalls?: number
   /** The jobs of the last 100 of those calls, as far as they can be found. */
@@ -368,14 +439,23 @@ const mostCalls = 100
 /** A call names its job, but not the job's queue. */
 const mostLookups = 2_000
 
-/** Its parent in its present state, and the children noted in its record. `parent`: as its record shows it. */
-async function familyOf(window: MillWindow, { queue, id }: JobKey, parent: JobParent | undefined): Promise<JobFamily> {
+/**
+ * Its parent and the job that it repeats in their present states, as `shown` of its record names them, and the children noted
+ * in its record.
+ */
+async function familyOf(
+  window: MillWindow,
+  { queue, id }: JobKey,
+  { parent, repeatOf }: Pick<JobRecord, 'parent' | 'repeatOf'>,
+): Promise<JobFamily> {
   const { look, packing } = window.mill.adminParts
   const store = await look()
-  const [stored, above] = await Promise.all([kept(store, queue, id), parent && kept(store, parent.queue, parent.id)])
+  const now = async (job: JobParent | undefined): Promise<Relative | undefined> =>
+    job && { ...job, ...defined({ state: (await kept(store, job.queue, job.id))?.state }) }
+  const [stored, above, before] = await Promise.all([kept(store, queue, id), now(parent), now(repeatOf)])
   const calls = callsIn(stored, packing)
   return {
-    ...(parent && { parent: { ...parent, ...defined({ state: above?.state }) } }),
+    ...defined({ parent: above, repeatOf: before }),
     ...(calls.length > 0 && {
       childCalls: calls.length,
       children: await childrenOf(store, calls.slice(-mostCalls), await queuesFrom(window, queue)),

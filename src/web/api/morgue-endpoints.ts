@@ -8,13 +8,14 @@ import { defined } from '../../core/values/defined.js'
 import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
-import { changed, cursor, deadChoice, limit, listFilter, page, reviveChoice, taskName } from './shapes.js'
+import { changedSome, cursor, deadChoice, limit, listFilter, page, reviveChoice, taskName } from './shapes.js'
 
 export const morgueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/morgue',
-    summary: 'Its dead jobs, page by page; with `task`, `group`, `error`, `from` and `to` only those of each page',
+    summary:
+      'Its dead jobs, page by page; with `task`, `group`, `fields`, `error`, `from` and `to` only those of each page',
     query: {
       by: v.exactOptional(v.picklist(['id', 'time'])),
       task: v.exactOptional(taskName),
@@ -50,13 +51,18 @@ export const morgueEndpoints = [
     method: 'POST',
     path: '/queues/:queue/morgue/revive',
     summary:
-      'Bring dead jobs back into the queue, with all attempts; with `members`, the dead jobs that they waited for too',
+      'Bring dead jobs back into the queue, with all attempts; with `members`, the dead jobs that they waited for too; one with another `input`',
     action: 'morgue.revive',
     body: reviveChoice,
-    answer: changed,
-    run: ({ window, params: { queue = '' }, body: { ids, confirm, members } }) => {
+    answer: changedSome,
+    run: ({ window, params: { queue = '' }, body: { members, ...body } }) => {
+      const { ids, where, confirm } = body
       if (ids === undefined) refuseUnconfirmed(queue, confirm)
-      return window.act(queue, ({ morgue }) => morgue.revive(ids ?? 'all', { members }))
+      const how = { members, ...('input' in body && { input: body.input }) }
+      if (where === undefined) return window.act(queue, ({ morgue }) => morgue.revive(ids ?? 'all', how))
+      if (members !== undefined || 'input' in body)
+        throw new WebRefusal('argument-invalid', '`where` takes neither `members` nor `input`: give `ids`.')
+      return window.actOn(queue, (admin) => admin.filteredSteps('revive', window.filterOf(where), body))
     },
   }),
   endpoint({
@@ -65,10 +71,12 @@ export const morgueEndpoints = [
     summary: 'Remove dead jobs for good',
     action: 'morgue.delete',
     body: deadChoice,
-    answer: changed,
-    run: ({ window, params: { queue = '' }, body: { ids, confirm } }) => {
+    answer: changedSome,
+    run: ({ window, params: { queue = '' }, body }) => {
+      const { ids, where, confirm } = body
       if (ids === undefined) refuseUnconfirmed(queue, confirm)
-      return window.act(queue, ({ morgue }) => morgue.delete(ids ?? 'all'))
+      if (where === undefined) return window.act(queue, ({ morgue }) => morgue.delete(ids ?? 'all'))
+      return window.actOn(queue, (admin) => admin.filteredSteps('delete-dead', window.filterOf(where), body))
     },
   }),
 ]

@@ -253,9 +253,12 @@ function failureCode(error: unknown): string {
 function whichText(action: string, body: unknown): string | undefined {
   if (action === 'job.signal') return (body as { readonly signal: string }).signal
   if (action === 'job.forget-step') return (body as { readonly step: string }).step
-  const { ids, all, failed, jobs } = body as { readonly [K in 'ids' | 'all' | 'failed' | 'jobs']?: unknown }
+  const { ids, all, failed, where, jobs } = body as {
+    readonly [K in 'ids' | 'all' | 'failed' | 'where' | 'jobs']?: unknown
+  }
   if (Array.isArray(ids)) return `${ids.length} by id`
   if (Array.isArray(jobs)) return `${jobs.length} jobs`
+  if (where !== undefined) return 'filter'
   return all === true ? 'all' : failed === true ? 'failed' : undefined
 }
 

@@ -2,6 +2,7 @@
 
 import * as v from 'valibot'
 import { highestPriority, jobStates, lowestPriority } from '../../core/job/job.js'
+import type { JobFields } from '../../core/job/job-fields.js'
 import { durationForm, parseDuration } from '../../core/values/duration.js'
 import {
   groupForm,
@@ -92,13 +93,55 @@ export const limit = v.exactOptional(wholeText(1, 200))
 export const cursor = v.exactOptional(v.pipe(v.string(), v.maxLength(2_000, 'must be what a page before gave')))
 export const state = v.exactOptional(v.picklist(jobStates))
 
-/** The parts of a filter in the query of a list. */
-export const listFilter = {
+const fieldValueJson = { anyOf: [{ type: 'string' }, { type: 'number' }, { type: 'boolean' }] }
+
+/** Fields with the values that a job must have. */
+const fields = described(
+  v.custom<JobFields>(
+    (value) => typeof value === 'object' && value !== null && Object.values(value).every(isFieldValue),
+    'must be fields and their values: texts, numbers, true or false',
+  ),
+  { type: 'object', additionalProperties: fieldValueJson },
+)
+
+function isFieldValue(value: unknown): boolean {
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+}
+
+/** The same in a query. */
+const fieldsText = described(
+  v.pipe(
+    v.string(),
+    v.maxLength(2_000),
+    v.rawTransform(({ dataset, addIssue, NEVER }): unknown => {
+      try {
+        return JSON.parse(dataset.value)
+      } catch {
+        addIssue({ message: 'must be an object in JSON, as {"order":4711}' })
+        return NEVER
+      }
+    }),
+    fields,
+  ),
+  { type: 'string', examples: ['{"order":4711}'] },
+)
+
+/** What a filter says of its jobs besides their fields, in a query and in a body. */
+const filterParts = {
   group: v.exactOptional(v.pipe(v.string(), v.maxLength(256))),
   error: v.exactOptional(v.pipe(v.string(), v.maxLength(2_000))),
   from: v.exactOptional(instant),
   to: v.exactOptional(instant),
 }
+
+/** The parts of a filter in the query of a list. */
+export const listFilter = { ...filterParts, fields: v.exactOptional(fieldsText) }
+
+/** The filter of an action. */
+const where = exactly({
+  ...{ task: v.exactOptional(taskName), state, fields: v.exactOptional(fields) },
+  ...filterParts,
+})
 
 /** The most jobs that one request may name or enqueue. */
 export const mostJobs = 1_000
@@ -112,36 +155,66 @@ export const reason = v.exactOptional(v.pipe(v.string(), v.maxLength(1_000, 'mus
 const isTrue = v.exactOptional(v.literal(true))
 const confirm = v.exactOptional(v.string())
 
-const byId = { ids, reason }
-const byAll = { all: v.literal(true), confirm: v.string(), reason }
-const byFailed = { failed: v.literal(true), confirm: v.string(), reason }
+const byFilter = { where, confirm: v.string(), cursor }
+const byAll = { all: v.literal(true), confirm: v.string() }
+const byFailed = { failed: v.literal(true), confirm: v.string() }
 
-/** A choice of jobs: by id, all, or those that failed. For all or failed jobs the queue's name confirms it. */
-export const choice = v.pipe(
-  exactly({ ids: v.exactOptional(ids), all: isTrue, failed: isTrue, confirm, reason }),
-  v.check(
-    ({ ids, all, failed }) => [ids, all, failed].filter((one) => one !== undefined).length === 1,
-    "say which jobs: either `ids`, or `all: true` or `failed: true` with `confirm`: the queue's name",
-  ),
-  v.metadata({ anyOf: [exactly(byId), exactly(byAll), exactly(byFailed)] }),
-)
+const cursorMistake = '`cursor` goes with `where`'
+
+/** A choice of jobs, with more that is said of them: see `choice`. */
+function choiceWith<E extends v.ObjectEntries>(more: E) {
+  return v.pipe(
+    exactly({
+      ...{ ids: v.exactOptional(ids), all: isTrue, failed: isTrue, where: v.exactOptional(where) },
+      ...{ confirm, cursor, ...more },
+    }),
+    v.check(
+      ({ ids, all, failed, where }) => [ids, all, failed, where].filter((one) => one !== undefined).length === 1,
+      "say which jobs: either `ids`, or `all: true`, `failed: true` or a filter as `where` with `confirm`: the queue's name",
+    ),
+    v.check(({ where, cursor }) => where !== undefined || cursor === undefined, cursorMistake),
+    v.metadata({
+      anyOf: [{ ids }, byAll, byFailed, byFilter].map((form) => exactly({ ...form, ...more })),
+    }),
+  )
+}
+
+/**
+ * A choice of jobs: by id, all, those that failed, or those that a filter chooses, from a cursor on. For any but those by id
+ * the queue's name confirms it.
+ */
+export const choice = choiceWith({ reason })
+
+/** Another place for jobs. */
+const place = {
+  priority: v.exactOptional(whole(lowestPriority, highestPriority)),
+  delay: v.exactOptional(duration),
+  runAt: v.exactOptional(instant),
+}
+
+export const newPlace = exactly(place)
+export const placeChoice = choiceWith(place)
 
 export type Choice = v.InferOutput<typeof choice>
 
-/** A choice of dead jobs, all of which have failed. */
+/** The same of dead jobs, all of which have failed. */
 function deadChoiceWith<E extends v.ObjectEntries>(more: E) {
   return v.pipe(
-    exactly({ ids: v.exactOptional(ids), all: isTrue, confirm, ...more }),
+    exactly({ ids: v.exactOptional(ids), all: isTrue, where: v.exactOptional(where), confirm, cursor, ...more }),
     v.check(
-      ({ ids, all }) => (ids === undefined) !== (all === undefined),
-      "say which jobs: either `ids`, or `all: true` with `confirm`: the queue's name",
+      ({ ids, all, where }) => [ids, all, where].filter((one) => one !== undefined).length === 1,
+      "say which jobs: either `ids`, or `all: true` or a filter as `where` with `confirm`: the queue's name",
     ),
-    v.metadata({ anyOf: [exactly({ ids, ...more }), exactly({ all: v.literal(true), confirm: v.string(), ...more })] }),
+    v.check(({ where, cursor }) => where !== undefined || cursor === undefined, cursorMistake),
+    v.metadata({ anyOf: [{ ids }, byAll, byFilter].map((form) => exactly({ ...form, ...more })) }),
   )
 }
 
 export const deadChoice = deadChoiceWith({})
-export const reviveChoice = deadChoiceWith({ members: v.exactOptional(v.boolean()) })
+export const reviveChoice = deadChoiceWith({
+  members: v.exactOptional(v.boolean()),
+  input: v.exactOptional(v.unknown()),
+})
 
 export const nothing = exactly({})
 export const confirmation = exactly({ confirm: v.string() })
@@ -184,8 +257,16 @@ export const newJobs = v.pipe(
 /** The number of changed things, and whether the same request again would find more. */
 export const changed = exactly({ changed: whole(0), more: v.boolean() })
 
+const nextCursor = v.exactOptional(v.string())
+
+/** The same of an action on a filter, which goes on at `cursor` while there is one. */
+export const changedSome = exactly({ ...changed.entries, cursor: nextCursor })
+
+/** The number of jobs that a filter chooses, as far as they have been counted. */
+export const counted = exactly({ count: whole(0), more: v.boolean(), cursor: nextCursor })
+
 /** A page of a list; `cursor` leads to the next. */
-export const page = v.looseObject({ items: v.array(v.looseObject({})), cursor: v.exactOptional(v.string()) })
+export const page = v.looseObject({ items: v.array(v.looseObject({})), cursor: nextCursor })
 
 export const failure = exactly({
   error: exactly({

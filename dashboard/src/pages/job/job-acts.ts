@@ -10,7 +10,7 @@ import { safeText, shortText } from '../../words/safe-text.js'
 import { hasEnded, isOrdered, type JobDetail } from './job-detail.js'
 
 /** The acts with a dialog of their own. */
-export type JobDialog = 'cancel' | 'fail' | 'again'
+export type JobDialog = 'cancel' | 'fail' | 'again' | 'revive' | 'reschedule'
 
 interface ActParts {
   readonly job: JobDetail
@@ -69,6 +69,9 @@ export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[]
     told: 'The job is back in the queue.',
     act: dead('revive'),
   })
+  const reviveWith: MenuItem = { text: 'Revive with another input', onPick: () => open('revive') }
+  const reschedule: MenuItem = { text: 'Change its priority or due time', onPick: () => open('reschedule') }
+  const place = isOrdered(job) || job.suspect ? [] : [reschedule]
   const dropDead = asked({
     verb: 'Delete',
     text: 'It is removed from the morgue for good.',
@@ -78,11 +81,11 @@ export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[]
   })
   const byState: Readonly<Record<JobState, readonly MenuItem[]>> = {
     waiting: [cancel, bury, drop],
-    scheduled: [runNow, cancel, bury, drop],
-    ready: [cancel, bury, drop],
+    scheduled: [runNow, ...place, cancel, bury, drop],
+    ready: [...place, cancel, bury, drop],
     running: [cancel, fail],
     completed: [drop],
-    dead: [revive, dropDead],
+    dead: isOrdered(job) ? [revive, dropDead] : [revive, reviveWith, dropDead],
     cancelled: [],
   }
   return hasEnded(state) && state !== 'dead' ? [again, ...byState[state]] : [...byState[state], again]

@@ -12,6 +12,8 @@ export interface Relative {
 
 export interface JobDetail extends JobRow {
   readonly parent?: Relative
+  /** The job that it was enqueued again from. */
+  readonly repeatOf?: Relative
   /** How many enqueue calls it has noted. */
   readonly childCalls?: number
   /** As far as they can be found. */

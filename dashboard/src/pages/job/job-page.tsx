@@ -29,6 +29,8 @@ import { JoinPanel } from './join-panel.js'
 import { useLiveJob } from './live-job.js'
 import { LogPanel } from './log-panel.js'
 import { PayloadPanel } from './payload-panel.js'
+import { RescheduleDialog } from './reschedule-dialog.js'
+import { ReviveDialog } from './revive-dialog.js'
 import { SignalPanel } from './signal-panel.js'
 import { StepPanel } from './step-panel.js'
 
@@ -163,6 +165,8 @@ function JobActions({ job, name, done }: ActionProps) {
           meta={againMeta(job)}
         />
       )}
+      {dialog === 'reschedule' && <RescheduleDialog job={job} name={name} onClose={close} done={done} />}
+      {dialog === 'revive' && <ReviveDialog job={job} onClose={close} done={done} />}
       {(dialog === 'cancel' || dialog === 'fail') && (
         <EndDialog how={dialog} job={job} name={name} onClose={close} done={done} />
       )}
@@ -269,16 +273,24 @@ function Fact({ name, children }: { readonly name: string; readonly children: Co
 }
 
 /**
- * The job that enqueued this one, and the jobs that this one enqueued, with their present states.
+ * The job that enqueued this one, the job that this one repeats, and the jobs that this one enqueued, with their present
+ * states.
  */
-function RelativesPanel({ job: { parent, children = [], childCalls = 0, state } }: { readonly job: JobDetail }) {
-  if (parent === undefined && childCalls === 0) return null
+function RelativesPanel({ job }: { readonly job: JobDetail }) {
+  const { parent, repeatOf, children = [], childCalls = 0, state } = job
+  if (parent === undefined && repeatOf === undefined && childCalls === 0) return null
   return (
     <Panel title="Parent and children">
       {parent !== undefined && (
         <div class="grid gap-1">
           <span class="text-sm text-muted">Enqueued by</span>
           <RelativeLine relative={parent} />
+        </div>
+      )}
+      {repeatOf !== undefined && (
+        <div class="grid gap-1">
+          <span class="text-sm text-muted">Enqueued again, like</span>
+          <RelativeLine relative={repeatOf} />
         </div>
       )}
       {childCalls > 0 && (

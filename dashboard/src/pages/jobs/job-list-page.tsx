@@ -1,5 +1,6 @@
 /**
- * The job list page: the jobs of a queue, page by page, by state, task and order, with actions on chosen jobs or all.
+ * The job list page: the jobs of a queue, page by page, by state, filter and order, with actions on chosen jobs, on all that
+ * match, or on all.
  */
 
 import { useEffect } from 'preact/hooks'
@@ -19,24 +20,25 @@ import { useResource } from '../../state/resource.js'
 import { useSelection } from '../../state/row-selection.js'
 import { countOf } from '../../words/count-words.js'
 import { columnsFor, rowKey } from './job-columns.js'
-import { allItems, askForChosen, jobVerbs, verbText } from './job-verbs.js'
-import { ListFilters } from './list-filters.js'
+import { allItems, askForChosen, jobVerbs, matchItems, verbText } from './job-verbs.js'
+import { filterInAddress, isFiltered, ListFilters } from './list-filters.js'
 
 const everyMs = 5_000
 
 export function JobListPage({ queue }: { readonly queue: string }) {
   const asked = query.value.get('state') ?? 'all'
   const listed: ListedState = listedStates.find((state) => state === asked) ?? 'all'
-  const task = query.value.get('task') ?? undefined
+  const filter = filterInAddress()
+  const filterKey = JSON.stringify(filter)
   const by = query.value.get('by') ?? undefined
   const counts = useResource<QueueDetail>((signal) => get(at`queues/${queue}`, { signal }), [], { everyMs })
   const pages = usePages<JobRow>(
     (cursor, signal) =>
       get<ListPage<JobRow>>(at`queues/${queue}/jobs`, {
-        query: { ...(listed !== 'all' && { state: listed }), task, by, cursor },
+        query: { ...(listed !== 'all' && { state: listed }), ...filter, by, cursor },
         signal,
       }),
-    [listed, task, by],
+    [listed, filterKey, by],
   )
   const selection = useSelection()
   const { page } = pages
@@ -48,7 +50,7 @@ export function JobListPage({ queue }: { readonly queue: string }) {
     return Promise.all([page.refresh(), counts.refresh()])
   }
   // Another list has other rows.
-  useEffect(() => selection.set([]), [listed, task, by, query.value.get('cursor')])
+  useEffect(() => selection.set([]), [listed, filterKey, by, query.value.get('cursor')])
   useEffect(() => {
     // While rows are being chosen the list stays as it is.
     const timer = setInterval(() => document.hidden || selection.keys.size > 0 || void page.refresh(), everyMs)
@@ -59,6 +61,7 @@ export function JobListPage({ queue }: { readonly queue: string }) {
   const ids = chosen.filter(({ state }) => state !== 'dead').map(({ id }) => id)
   const asking = { queue, done }
   const all = mayAct && known !== undefined ? allItems(known, asking) : []
+  const matching = mayAct && (isFiltered(filter) || listed !== 'all') ? matchItems(filter, listed, asking) : []
   return (
     <>
       <PageHead
@@ -69,7 +72,12 @@ export function JobListPage({ queue }: { readonly queue: string }) {
       />
       <div class="mb-3 flex flex-wrap items-center justify-between gap-3">
         <StateTabs listed={listed} counts={known} />
-        <ListFilters task={task ?? ''} by={by ?? 'time'} />
+        <div class="flex flex-wrap items-center gap-2">
+          <ListFilters filter={filter} by={by ?? 'time'} />
+          {matching.length > 0 && (
+            <Menu label="Do something to all that match" text="All that match …" items={matching} />
+          )}
+        </div>
       </div>
       {mayAct && (
         <SelectionBar selection={selection}>
@@ -100,7 +108,9 @@ export function JobListPage({ queue }: { readonly queue: string }) {
         onRetry={page.refresh}
         isLoading={page.loading.value && rows === undefined}
         {...(mayAct && { selection })}
-        empty={<Empty listed={listed} task={task} hasNext={pages.hasNext} isFirst={pages.isFirst} />}
+        empty={
+          <Empty listed={listed} isFiltered={isFiltered(filter)} hasNext={pages.hasNext} isFirst={pages.isFirst} />
+        }
       />
       <PageTurner pages={pages}>{rows && `${countOf(rows.length, 'job')} on this page`}</PageTurner>
     </>
@@ -109,16 +119,16 @@ export function JobListPage({ queue }: { readonly queue: string }) {
 
 interface EmptyProps {
   readonly listed: ListedState
-  readonly task: string | undefined
+  readonly isFiltered: boolean
   readonly hasNext: boolean
   readonly isFirst: boolean
 }
 
-function Empty({ listed, task, hasNext, isFirst }: EmptyProps) {
-  if (task !== undefined)
+function Empty({ listed, isFiltered, hasNext, isFirst }: EmptyProps) {
+  if (isFiltered)
     return (
       <>
-        <p>No job of this task is among the jobs of this page.{hasNext && ' The next pages may have some.'}</p>
+        <p>No job of this page matches the filter.{hasNext && ' The next pages may have some.'}</p>
         <Button onPress={clearFilters}>Show all jobs</Button>
       </>
     )

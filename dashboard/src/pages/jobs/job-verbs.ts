@@ -3,13 +3,15 @@
  * count.
  */
 
-import type { Changed, QueueCounts } from '../../api/answers.js'
+import type { Changed, JobState, QueueCounts } from '../../api/answers.js'
 import { post } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
 import type { MenuItem } from '../../parts/popover-menu.js'
 import { askToConfirm } from '../../state/asked-action.js'
 import { say } from '../../state/toast-list.js'
 import { countOf, exactCount } from '../../words/count-words.js'
+import type { ShownFilter } from './list-filters.js'
+import { askForMatches } from './match-acts.js'
 
 type JobVerb = 'cancel' | 'run-now' | 'bury' | 'delete'
 
@@ -22,11 +24,14 @@ interface VerbWords {
   /** The state of the jobs on which it acts, if all are meant. */
   readonly state: string
   readonly among: (counts: QueueCounts) => number
+  /** These states. */
+  readonly takes: readonly JobState[]
 }
 
 const waiting = {
   state: 'waiting',
   among: ({ ready, scheduled, waiting }: QueueCounts) => ready + scheduled + waiting,
+  takes: ['waiting', 'scheduled', 'ready'] as const,
 }
 const words: Readonly<Record<JobVerb, VerbWords>> = {
   'run-now': {
@@ -36,6 +41,7 @@ const words: Readonly<Record<JobVerb, VerbWords>> = {
     done: 'due now',
     state: 'scheduled',
     among: ({ scheduled }) => scheduled,
+    takes: ['scheduled'],
   },
   cancel: {
     text: 'Cancel',
@@ -44,6 +50,7 @@ const words: Readonly<Record<JobVerb, VerbWords>> = {
     done: 'cancelled, or told',
     state: 'waiting or running',
     among: ({ ready, scheduled, waiting, running }) => ready + scheduled + waiting + running,
+    takes: [...waiting.takes, 'running'],
   },
   bury: {
     text: 'Bury',
@@ -107,6 +114,26 @@ export function allItems(counts: QueueCounts, { queue, done }: Asking): readonly
       return [{ text: `${text} …`, isDangerous: verb === 'delete', onPick }]
     }),
   )
+}
+
+/** The actions on all jobs that match the filter of the list; none for jobs that have ended. */
+export function matchItems(
+  filter: ShownFilter,
+  listed: JobState | 'all',
+  { queue, done }: Asking,
+): readonly MenuItem[] {
+  const where = { ...filter, ...(listed !== 'all' && { state: listed }) }
+  return jobVerbs.flatMap((verb) => {
+    const { text, ofAll, effect, done: told, state, takes } = words[verb]
+    if (listed !== 'all' && !takes.includes(listed)) return []
+    const isDangerous = verb === 'delete'
+    const onPick = () =>
+      askForMatches({
+        ...{ queue, where, path: `jobs/${verb}`, verb: text, effect, state, isDangerous: verb !== 'run-now' },
+        done: tell(told, done),
+      })
+    return [{ text: `${ofAll('all that match')} …`, isDangerous, onPick }]
+  })
 }
 
 function tell(told: string, done: () => unknown): (changed: number) => void {

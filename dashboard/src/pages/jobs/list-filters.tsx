@@ -1,7 +1,8 @@
-/** The list filters: the task and the order of the listed jobs; both are in the address. */
+/** The list filters: the task, the group and the error of the listed jobs, and their order; all are in the address. */
 
 import { Select } from '../../parts/form-field.js'
 import { filterList } from '../../state/cursor-pages.js'
+import { query } from '../../state/page-address.js'
 
 const orders = [
   ['time', 'in the order of work'],
@@ -9,36 +10,44 @@ const orders = [
   ['retry', 'failed ones, by attempts'],
 ] as const
 
+const texts = [
+  ['task', 'Task, then Enter', 'Only jobs of this task'],
+  ['group', 'Group', 'Only jobs of this group'],
+  ['error', 'Error', 'Only jobs with an error of this kind'],
+] as const
+
+/** What a list shows of its jobs; absent: all of them. */
+export type ShownFilter = { readonly [Name in (typeof texts)[number][0]]?: string }
+
+/** The filter in the address. */
+export function filterInAddress(): ShownFilter {
+  const given = texts.map(([name]) => [name, query.value.get(name) ?? ''])
+  return Object.fromEntries(given.filter(([, value]) => value !== ''))
+}
+
+export function isFiltered(filter: ShownFilter): boolean {
+  return Object.keys(filter).length > 0
+}
+
 interface FilterProps {
-  readonly task: string
+  readonly filter: ShownFilter
   readonly by: string
   /** Default: all three. */
   readonly choices?: readonly (readonly [value: string, text: string])[]
 }
 
-export function ListFilters({ task, by, choices = orders }: FilterProps) {
+export function ListFilters({ filter, by, choices = orders }: FilterProps) {
   return (
     <div class="flex flex-wrap items-center gap-2">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          filterList({ task: String(new FormData(event.currentTarget).get('task')).trim() })
-        }}
-      >
-        <input
-          key={task}
-          type="search"
-          name="task"
-          class="field w-44"
-          placeholder="Task, then Enter"
-          aria-label="Only jobs of this task"
-          defaultValue={task}
-          onChange={(event) => {
-            // The cross of the field empties it.
-            if (event.currentTarget.value === '') filterList({ task: undefined })
-          }}
+      {texts.map(([name, placeholder, label]) => (
+        <TextFilter
+          key={`${name} ${filter[name] ?? ''}`}
+          name={name}
+          placeholder={placeholder}
+          label={label}
+          value={filter[name] ?? ''}
         />
-      </form>
+      ))}
       <Select
         label="Order"
         value={by}
@@ -46,5 +55,38 @@ export function ListFilters({ task, by, choices = orders }: FilterProps) {
         onChange={(value) => filterList({ by: value === 'time' ? undefined : value })}
       />
     </div>
+  )
+}
+
+interface TextProps {
+  readonly name: string
+  readonly placeholder: string
+  readonly label: string
+  readonly value: string
+}
+
+/** A field that filters by its text, on Enter. */
+function TextFilter({ name, placeholder, label, value }: TextProps) {
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        const text = String(new FormData(event.currentTarget).get(name)).trim()
+        filterList({ [name]: text === '' ? undefined : text })
+      }}
+    >
+      <input
+        type="search"
+        name={name}
+        class={`field ${name === 'task' ? 'w-44' : 'w-32'}`}
+        placeholder={placeholder}
+        aria-label={label}
+        defaultValue={value}
+        onChange={(event) => {
+          // The cross of the field empties it.
+          if (event.currentTarget.value === '') filterList({ [name]: undefined })
+        }}
+      />
+    </form>
   )
 }

@@ -15,9 +15,9 @@ import { useResource } from '../../state/resource.js'
 import { useSelection } from '../../state/row-selection.js'
 import { countOf, exactCount } from '../../words/count-words.js'
 import { columnsFor } from '../jobs/job-columns.js'
-import { ListFilters } from '../jobs/list-filters.js'
+import { filterInAddress, isFiltered, ListFilters } from '../jobs/list-filters.js'
 import type { DeadGroup } from './group-table.js'
-import { askForDead } from './morgue-acts.js'
+import { askForDead, askForMatchingDead } from './morgue-acts.js'
 
 const perPage = 25
 
@@ -87,30 +87,41 @@ const orders = [
 ] as const
 
 export function DeadList({ queue, done }: { readonly queue: string; readonly done: () => unknown }) {
-  const task = query.value.get('task') ?? undefined
+  const filter = filterInAddress()
   const by = query.value.get('by') ?? undefined
   const pages = usePages<JobRow>(
-    (cursor, signal) => get<ListPage<JobRow>>(at`queues/${queue}/morgue`, { query: { task, by, cursor }, signal }),
-    [task, by],
+    (cursor, signal) => get<ListPage<JobRow>>(at`queues/${queue}/morgue`, { query: { ...filter, by, cursor }, signal }),
+    [JSON.stringify(filter), by],
   )
   const { page } = pages
   const rows = page.data.value?.items
+  const asking = { queue, done: () => Promise.all([page.refresh(), done()]) }
   return (
     <>
-      <ListFilters task={task ?? ''} by={by ?? 'time'} choices={orders} />
+      <div class="flex flex-wrap items-center gap-2">
+        <ListFilters filter={filter} by={by ?? 'time'} choices={orders} />
+        {mayChange.value && isFiltered(filter) && (
+          <>
+            <Button onPress={() => askForMatchingDead('revive', filter, asking)}>Revive all that match …</Button>
+            <Button kind="danger" onPress={() => askForMatchingDead('delete', filter, asking)}>
+              Delete all that match …
+            </Button>
+          </>
+        )}
+      </div>
       <DeadJobTable
         key={pages.key}
         queue={queue}
         rows={rows}
         error={page.error.value}
         onRetry={page.refresh}
-        done={() => Promise.all([page.refresh(), done()])}
+        done={asking.done}
         pageKey={query.value.toString()}
         empty={
-          task === undefined ? (
-            <p>Nothing lies in this morgue.</p>
+          isFiltered(filter) ? (
+            <p>No dead job of this page matches the filter.{pages.hasNext && ' The next pages may have some.'}</p>
           ) : (
-            <p>No dead job of this task is on this page.{pages.hasNext && ' The next pages may have some.'}</p>
+            <p>Nothing lies in this morgue.</p>
           )
         }
       />

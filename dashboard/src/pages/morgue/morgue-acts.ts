@@ -6,6 +6,8 @@ import { at } from '../../api/api-path.js'
 import { askToConfirm } from '../../state/asked-action.js'
 import { say } from '../../state/toast-list.js'
 import { countOf } from '../../words/count-words.js'
+import type { ShownFilter } from '../jobs/list-filters.js'
+import { askForMatches } from '../jobs/match-acts.js'
 
 type MorgueVerb = 'revive' | 'delete'
 
@@ -48,6 +50,16 @@ export function askForAllDead(verb: MorgueVerb, count: number, { queue, done }: 
     isDangerous: verb === 'delete',
     typed: queue,
     act: () => post<Changed>(at`queues/${queue}/morgue/${verb}`, { all: true, confirm: queue }),
+    done: tell(verb, done),
+  })
+}
+
+/** All dead jobs that match the filter of the list. */
+export function askForMatchingDead(verb: MorgueVerb, filter: ShownFilter, { queue, done }: MorgueAsking): void {
+  const { text, effect } = words[verb]
+  askForMatches({
+    ...{ queue, where: { ...filter, state: 'dead' }, path: `morgue/${verb}`, verb: text, effect, state: 'dead' },
+    isDangerous: verb === 'delete',
     done: tell(verb, done),
   })
 }

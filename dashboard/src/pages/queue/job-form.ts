@@ -31,12 +31,8 @@ export function jobOf({ task, input, priority, score, ...texts }: JobForm): Form
     return text === '' ? undefined : value
   }
   if (task.trim() === '') mistakes.push({ path: 'task', message: 'must be the name of a task' })
-  let value: unknown
-  try {
-    value = input.trim() === '' ? undefined : JSON.parse(input)
-  } catch (error) {
-    mistakes.push({ path: 'input', message: `is not JSON: ${error instanceof Error ? error.message : error}` })
-  }
+  const { value, mistake } = jsonIn(input)
+  if (mistake !== undefined) mistakes.push({ path: 'input', message: mistake })
   const given = Object.entries({
     task: task.trim(),
     input: value,
@@ -70,6 +66,16 @@ export function againMeta(job: JobDetail): Readonly<Record<string, unknown>> | u
   return isOrdered(job) ? job.payloads?.at(-1)?.meta : job.meta
 }
 
-function jsonText(value: unknown): string {
+/** The value of a field with JSON; undefined if the field is empty. */
+export function jsonIn(text: string): { readonly value?: unknown; readonly mistake?: string } {
+  try {
+    return text.trim() === '' ? {} : { value: JSON.parse(text) }
+  } catch (error) {
+    return { mistake: `is not JSON: ${error instanceof Error ? error.message : error}` }
+  }
+}
+
+/** The text of such a field. */
+export function jsonText(value: unknown): string {
   return value === undefined ? '' : JSON.stringify(value, undefined, 2)
 }
