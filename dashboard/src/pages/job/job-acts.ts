@@ -81,8 +81,8 @@ export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[]
   })
   const byState: Readonly<Record<JobState, readonly MenuItem[]>> = {
     waiting: [cancel, bury, drop],
-    scheduled: [runNow, ...place, cancel, bury, drop],
-    ready: [...place, cancel, bury, drop],
+    scheduled: [runNow, cancel, ...place, bury, drop],
+    ready: [cancel, ...place, bury, drop],
     running: [cancel, fail],
     completed: [drop],
     dead: isOrdered(job) ? [revive, dropDead] : [revive, reviveWith, dropDead],

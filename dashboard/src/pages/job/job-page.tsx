@@ -29,8 +29,6 @@ import { JoinPanel } from './join-panel.js'
 import { useLiveJob } from './live-job.js'
 import { LogPanel } from './log-panel.js'
 import { PayloadPanel } from './payload-panel.js'
-import { RescheduleDialog } from './reschedule-dialog.js'
-import { ReviveDialog } from './revive-dialog.js'
 import { SignalPanel } from './signal-panel.js'
 import { StepPanel } from './step-panel.js'
 
@@ -93,6 +91,10 @@ function JobBadges({ job: { state, suspect } }: { readonly job: JobDetail }) {
     </>
   )
 }
+
+/** Few are opened. */
+const RescheduleDialog = latePart(async () => (await import('./reschedule-dialog.js')).RescheduleDialog)
+const ReviveDialog = latePart(async () => (await import('./revive-dialog.js')).ReviveDialog)
 
 /** Few jobs have one. */
 const Graph = latePart(async () => (await import('./join-graph.js')).JoinGraphPanel)
