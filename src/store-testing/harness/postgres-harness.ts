@@ -66,7 +66,7 @@ DO $do$ DECLARE name regclass; BEGIN
 END $do$;
 COMMIT`
 
-export interface PostgresHarness extends StoreHarness {
+interface PostgresHarness extends StoreHarness {
   readonly schema: string
 }
 
