@@ -70,6 +70,7 @@ const plain = `
 * a beat is not told of a wish to cancel
 - json_build_array(id, flags & 8 > 0)
 + json_build_array(id, false)
+! cancelling what runs
 @ postgres/work/enqueue-functions.js
 * a delay is a ms longer
 - coalesce(u.run, t + coalesce(u.delay, 0)) AS due

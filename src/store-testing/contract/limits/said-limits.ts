@@ -109,6 +109,23 @@ export const saidLimits = plainConcern('who says the limits of a queue', [record
     assert.deepEqual(await limitsOf(scene), { maxRunning: 3, maxPending: 9 })
   },
 
+  async 'another maxCrashes applies at once in every handle, to jobs that run already too'(scene) {
+    await open(scene.store, { maxCrashes: 3 })
+    const other = await scene.harness.open()
+    await open(other)
+    await scene.add('a')
+    await scene.claim({ leaseMs: 1_000, alone: true })
+
+    await other.records!.setLimits('mail', { maxCrashes: 1 })
+    await scene.advance(1_000)
+
+    const { buried } = await scene.claim({ alone: true })
+    assert.deepEqual(
+      buried.map(({ id, reason }) => [id, reason]),
+      [['a', 'crashed']],
+    )
+  },
+
   async 'opening a queue does not restore a limit that an operator removed'(scene) {
     await open(scene.store, said)
     const none = { maxRunning: 'none', maxPending: 'none', resultsCount: 'none', dead: {} } as const

@@ -21,6 +21,27 @@ export const checkpoints = plainConcern('checkpoints and logs', [records], {
     assert.deepEqual([second.checkpoint, second.error], [half, 'broken'])
   }),
 
+  async 'of two checkpoints in one call the later one counts, whatever leases they ask for'(scene) {
+    await scene.add('a')
+    const { queue, id, fence } = await scene.claimOne()
+    const item = (leaseMs: number, payload: string) => ({
+      queue,
+      id,
+      fence,
+      leaseMs,
+      beat: { checkpoint: { payload } },
+    })
+    await scene.store.extend([
+      item(60_000, '1'),
+      item(90_000, '2'),
+      item(60_000, '3'),
+      item(90_000, '4'),
+      item(60_000, '5'),
+    ])
+
+    assert.equal((await scene.records.get(scene.queue, 'a'))?.checkpoint?.payload, '5')
+  },
+
   'a checkpoint may be bytes of another codec': plainCase([tellsCrashes], async (scene) => {
     const bytes = { payload: Uint8Array.of(0, 255, 10), codec: 'packed' }
     await scene.add('a')

@@ -14,7 +14,7 @@ export const lookAtJobs = sqlFunction(
   RETURN (SELECT json_build_array(@.us() / 1000, coalesce(json_agg(x), '[]')) FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
         'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', coalesce(c.payload, c.log) IS NOT NULL, 'reason', c.reason, 'hand', cardinality(j.hand),
-        'grp', j.grp,
+        'grp', j.grp, 'crashLimit', (SELECT crash_limit FROM @.queue WHERE qid = p_q),
         'worker', coalesce(o.worker, b.worker), 'alone', b.alone) AS x
       FROM @.job j LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.id = ANY (p_ids) AND j.qid + 0 = p_q
     UNION ALL SELECT json_build_object('id', id) FROM @.ended WHERE id = ANY (p_ids) AND qid + 0 = p_q AND state + 0 IN (3, 4) AND head IS NULL) r (x));
@@ -300,7 +300,7 @@ BEGIN
   RETURN (SELECT json_build_object('now', ms, 'run', @.run(), 'ownRun', q.run, 'spares', q.spares_until, 'rows', (
     SELECT coalesce(json_agg(x), '[]') FROM (
       SELECT json_build_object('id', j.id, 'task', j.task, 'fence', j.fence, 'attempt', j.attempt, 'crashes', j.crashes, 'flags', j.flags,
-        'error', j.error, 'remember', j.remember_ms, 'alone', b.alone, 'reason', (SELECT c.reason FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q),
+        'error', j.error, 'remember', j.remember_ms, 'alone', b.alone, 'crashLimit', q.crash_limit, 'reason', (SELECT c.reason FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q),
         'worker', coalesce((SELECT o.worker FROM @.beat o WHERE o.id = j.id AND o.qid + 0 = p_q), b.worker)) AS x
       FROM (SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
         UNION ALL SELECT b.fence, b.lease_ms, j.id FROM (SELECT * FROM @.bunch b WHERE b.qid = p_q AND b.lease_ms <= ms) b, LATERAL @.claimed_1(b) j

@@ -51,8 +51,9 @@ const recordBeats = sqlFunction(
   'json',
   `DECLARE e record; before int; bytes bytea; first int;
 BEGIN
-  FOR e IN SELECT * FROM json_to_recordset(p_beats) AS x (id text, fence bigint, started bigint, host text, boot text, pidns text, pid bigint,
-      ticks bigint, progress text, checkpoint text, codec text, weight int, log text) ORDER BY id LOOP
+  -- Of two beats of a job the later one counts.
+  FOR e IN SELECT * FROM ROWS FROM (json_to_recordset(p_beats) AS (id text, fence bigint, started bigint, host text, boot text, pidns text,
+      pid bigint, ticks bigint, progress text, checkpoint text, codec text, weight int, log text)) WITH ORDINALITY x ORDER BY id, ordinality LOOP
     PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence FOR UPDATE SKIP LOCKED;
     IF NOT FOUND THEN
       BEGIN
@@ -92,7 +93,7 @@ END`,
 
 export const extendFunctions = [renewLeases, recordBeats]
 
-/** See `Store.extend`. Jobs of one claim are renewed together; all statements travel in one trip. */
+/** See `Store.extend`. Jobs of one claim are renewed together; beats are recorded in their order. All statements travel in two trips. */
 export async function extendItems(
   connection: PostgresConnection,
   queues: PostgresQueues,
@@ -101,22 +102,32 @@ export async function extendItems(
   const named = await queues.holding(items)
   const answers = new Array<ExtendAnswer>(items.length).fill('lost')
   const groups = placesBy(items, ({ fence, leaseMs }, i) => `${named[i]!.qid} ${fence} ${leaseMs}`)
+  /** By item: what became of the leases of its group. */
+  const renewed = new Map<number, { readonly now: number; readonly jobs: ReadonlyMap<string, boolean> }>()
   await Promise.all(
     groups.map(async (places) => {
       const { fence, leaseMs } = items[places[0]!]!
-      const { qid, kind } = named[places[0]!]!
+      const { qid } = named[places[0]!]!
       const ids = places.map((i) => items[i]!.id)
-      const [now, renewed] = (await connection.call(renewLeases, [qid, fence, ids, Math.round(leaseMs)])) as RenewedJobs
-      const cancelling = new Map(renewed)
-      for (const i of places) {
-        const isCancelled = cancelling.get(items[i]!.id)
-        if (isCancelled !== undefined) answers[i] = isCancelled ? 'cancel' : 'ok'
-      }
-      const beats = places.flatMap((i) => {
-        const { id, beat } = items[i]!
-        return beat === undefined || answers[i] === 'lost' ? [] : [storedBeat(id, fence, beat, kind === 'plain', now)]
-      })
-      if (beats.length > 0) await connection.call(recordBeats, [qid, JSON.stringify(beats), mostLogBytes])
+      const [now, jobs] = (await connection.call(renewLeases, [qid, fence, ids, Math.round(leaseMs)])) as RenewedJobs
+      const answer = { now, jobs: new Map(jobs) }
+      for (const i of places) renewed.set(i, answer)
+    }),
+  )
+  const beats: { readonly qid: number; readonly beat: object }[] = []
+  for (const [i, { id, fence, beat }] of items.entries()) {
+    const { now, jobs } = renewed.get(i)!
+    const { qid, kind } = named[i]!
+    const isCancelled = jobs.get(id)
+    if (isCancelled === undefined) continue
+    answers[i] = isCancelled ? 'cancel' : 'ok'
+    if (beat !== undefined) beats.push({ qid, beat: storedBeat(id, fence, beat, kind === 'plain', now) })
+  }
+  await Promise.all(
+    placesBy(beats, ({ qid }) => String(qid)).map((places) => {
+      const { qid } = beats[places[0]!]!
+      const of = JSON.stringify(places.map((i) => beats[i]!.beat))
+      return connection.call(recordBeats, [qid, of, mostLogBytes])
     }),
   )
   const moved = await queues.movedSince(named, items, (i) => answers[i] === 'lost')

@@ -49,6 +49,8 @@ export const recoveryFunctions = [serverRun, renewFences]
 export interface CrashedRow extends EndingRow {
   readonly worker: string
   readonly alone: boolean
+  /** The crashes at which the queue buries a job now: this process may have seen another number. */
+  readonly crashLimit: number
 }
 
 interface CrashedAnswer {
@@ -155,7 +157,7 @@ export class PostgresRecovery {
     error?: string,
     tell?: TellJoins,
   ): Promise<void> {
-    const ends = rows.map((row) => ({ row, ...afterCrash(crashedClaim(row), queue.maxCrashes) }))
+    const ends = rows.map((row) => ({ row, ...afterCrash(crashedClaim(row), row.crashLimit) }))
     const { done, buried } = await this.end(
       queue,
       ends.map(({ row, crashes, becomes }) =>

@@ -105,8 +105,6 @@ export interface NumberedQueue
     'qid' | 'name' | 'shard' | 'shards' | 'resharding' | 'kind' | 'exclusive' | 'merge' | 'limits'
   > {
   readonly order: 'fifo' | 'lifo'
-  /** As last seen by this process: how often a queue is buried from matters only to crashes, which look anew. */
-  readonly maxCrashes: number
 }
 
 /** The shards of a queue as last seen by this process; a plain queue has one. `leaving`: those that a reshard empties. */
@@ -259,7 +257,7 @@ export class PostgresQueues {
 }
 
 function numbered(row: StoredRow): NumberedQueue {
-  return { ...row, order: row.ord, maxCrashes: boundsOf(limitsFrom(row.limits)).maxCrashes }
+  return { ...row, order: row.ord }
 }
 
 /** `throttle`: that which it is to get. */
