@@ -155,7 +155,10 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
     const { scene, open } = await opened(store)
     await scene.mill.enqueue(long, 'a.mov', { id: 'a' })
     const page = await open('queues/video/jobs/a')
-    await page.getByText('when a worker is free').waitFor()
+    await page
+      .getByText(/no worker takes jobs of queue/)
+      .first()
+      .waitFor()
     const worker = scene.mill.worker({ queues: ['video'] })
     await worker.start()
     await page.getByText('half of it').waitFor()
@@ -228,7 +231,10 @@ it('ids that do not fit into a path can be opened from a list, and changed', asy
     await page.keyboard.press('Enter')
     await button(page, 'Run now').click()
     await inDialog(page, 'Run now').click()
-    await page.getByText('when a worker is free').waitFor()
+    await page
+      .getByText(/no worker takes jobs of queue/)
+      .first()
+      .waitFor()
     // What the page tells may still stand there from the job before.
     await expect.poll(async () => (await scene.mill.depths(['mail']))[0]?.ready).toBe(i + 1)
     await page.goBack()

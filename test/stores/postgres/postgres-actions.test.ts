@@ -33,14 +33,14 @@ async function connected(): Promise<pg.Client> {
   return client
 }
 
-/** Resolves once the store has looked at the jobs of this schema again, because it could not change those that a client has locked. */
-async function passedOver(client: pg.Client, schema: string): Promise<void> {
+/** Resolves once the store has called this function of the schema again, because it could not change what a client has locked. */
+async function passedOver(client: pg.Client, schema: string, call = 'select_1'): Promise<void> {
   const looks = 'SELECT query_start::text AS at FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND query LIKE $1'
   const seen = new Set<string>()
   while (seen.size < 2) {
     // A transaction sees what it saw first.
     await client.query('SELECT pg_stat_clear_snapshot()')
-    for (const { at } of (await client.query<{ at: string }>(looks, [`%${schema}%.select_1(%`])).rows) seen.add(at)
+    for (const { at } of (await client.query<{ at: string }>(looks, [`%${schema}%.${call}(%`])).rows) seen.add(at)
   }
 }
 
@@ -73,5 +73,33 @@ describe('an action on jobs of a Postgres store', () => {
 
     expect(await buried).toEqual({ changed: 1, more: false })
     expect((await store.records.get('mail', 'b'))?.state).toBe('dead')
+  })
+
+  it('gives a locked job its new place once it is free, and the others at once', async () => {
+    const store = await storeIn('actions_placed')
+    const client = await connected()
+    await client.query('BEGIN')
+    await client.query(`SELECT FROM actions_placed.job WHERE id = 'a' FOR UPDATE`)
+    const placed = store.records.reschedule('mail', ['a', 'b'], { priority: 4 })
+    await passedOver(client, 'actions_placed', 'place_1')
+    expect((await store.records.get('mail', 'b'))?.priority).toBe(4)
+    expect((await store.records.get('mail', 'a'))?.priority).toBe(0)
+    await client.query('COMMIT')
+
+    expect(await placed).toBe(2)
+    expect((await store.records.get('mail', 'a'))?.priority).toBe(4)
+  })
+
+  it('says that a job has no new place because somebody has locked it for too long', async () => {
+    const store = await storeIn('actions_locked')
+    const client = await connected()
+    await client.query('BEGIN')
+    await client.query(`SELECT FROM actions_locked.job WHERE id = 'a' FOR UPDATE`)
+
+    await expect(store.records.reschedule('mail', ['a'], { delayMs: 5_000 })).rejects.toMatchObject({
+      ...{ code: 'store-unavailable', message: expect.stringMatching(/^job 'a' of queue 'mail' is ended in a trans/) },
+    })
+    await client.query('ROLLBACK')
+    expect((await store.records.get('mail', 'a'))?.state).toBe('ready')
   })
 })
