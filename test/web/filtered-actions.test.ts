@@ -98,6 +98,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
       ['jobs/cancel', { where: { group: 'acme', colour: 1 }, confirm }, /colour/],
       ['jobs/cancel', { where: { fields: { a: {} } }, confirm }, /fields/],
       ['jobs/reschedule', { ...filter, confirm }, /say a priority, a delay or a runAt/],
+      ['jobs/reschedule', { all: true, confirm, priority: 1 }, /all/],
       ['jobs/reschedule', { ids: ['job-1'], priority: 1e6 }, /priority/],
       ['jobs/job-1/reschedule', {}, /say a priority, a delay or a runAt/],
       ['morgue/revive', { ...filter, confirm, input: 1 }, /`where` takes neither `members` nor `input`/],

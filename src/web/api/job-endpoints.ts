@@ -60,10 +60,7 @@ function placeIn({ priority, delay, runAt }: v.InferOutput<typeof newPlace>): Pl
 }
 
 /** The chosen jobs. Throws a refusal if many are chosen without confirmation. */
-function whichOf(
-  { ids, all, confirm }: Pick<Choice, 'ids' | 'all' | 'confirm'>,
-  queue: string,
-): string[] | 'all' | 'failed' {
+function whichOf({ ids, all, confirm }: Choice, queue: string): string[] | 'all' | 'failed' {
   if (ids !== undefined) return ids
   refuseUnconfirmed(queue, confirm)
   return all ? 'all' : 'failed'
@@ -244,9 +241,9 @@ export const jobEndpoints = [
     body: placeChoice,
     answer: changedSome,
     run: ({ window, params: { queue = '' }, body }) => {
-      const { where, cursor: from } = body
+      const { ids, where = {}, cursor: from } = body
       const place = placeIn(body)
-      if (where === undefined) return window.act(queue, (admin) => admin.jobs.reschedule(whichOf(body, queue), place))
+      if (ids !== undefined) return window.act(queue, (admin) => admin.jobs.reschedule(ids, place))
       refuseUnconfirmed(queue, body.confirm)
       return window.actOn(queue, (admin) =>
         admin.filteredSteps('reschedule', window.filterOf(where), { cursor: from, place }),

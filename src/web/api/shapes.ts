@@ -161,29 +161,22 @@ const byFailed = { failed: v.literal(true), confirm: v.string() }
 
 const cursorMistake = '`cursor` goes with `where`'
 
-/** A choice of jobs, with more that is said of them: see `choice`. */
-function choiceWith<E extends v.ObjectEntries>(more: E) {
-  return v.pipe(
-    exactly({
-      ...{ ids: v.exactOptional(ids), all: isTrue, failed: isTrue, where: v.exactOptional(where) },
-      ...{ confirm, cursor, ...more },
-    }),
-    v.check(
-      ({ ids, all, failed, where }) => [ids, all, failed, where].filter((one) => one !== undefined).length === 1,
-      "say which jobs: either `ids`, or `all: true`, `failed: true` or a filter as `where` with `confirm`: the queue's name",
-    ),
-    v.check(({ where, cursor }) => where !== undefined || cursor === undefined, cursorMistake),
-    v.metadata({
-      anyOf: [{ ids }, byAll, byFailed, byFilter].map((form) => exactly({ ...form, ...more })),
-    }),
-  )
-}
-
 /**
  * A choice of jobs: by id, all, those that failed, or those that a filter chooses, from a cursor on. For any but those by id
  * the queue's name confirms it.
  */
-export const choice = choiceWith({ reason })
+export const choice = v.pipe(
+  exactly({
+    ...{ ids: v.exactOptional(ids), all: isTrue, failed: isTrue, where: v.exactOptional(where) },
+    ...{ confirm, cursor, reason },
+  }),
+  v.check(
+    ({ ids, all, failed, where }) => [ids, all, failed, where].filter((one) => one !== undefined).length === 1,
+    "say which jobs: either `ids`, or `all: true`, `failed: true` or a filter as `where` with `confirm`: the queue's name",
+  ),
+  v.check(({ where, cursor }) => where !== undefined || cursor === undefined, cursorMistake),
+  v.metadata({ anyOf: [{ ids }, byAll, byFailed, byFilter].map((form) => exactly({ ...form, reason })) }),
+)
 
 /** Another place for jobs. */
 const place = {
@@ -193,7 +186,17 @@ const place = {
 }
 
 export const newPlace = exactly(place)
-export const placeChoice = choiceWith(place)
+
+/** Another place for jobs by id, or for those that a filter chooses. Of all jobs a second request would find the same again. */
+export const placeChoice = v.pipe(
+  exactly({ ids: v.exactOptional(ids), where: v.exactOptional(where), confirm, cursor, ...place }),
+  v.check(
+    ({ ids, where }) => (ids === undefined) !== (where === undefined),
+    "say which jobs: either `ids`, or a filter as `where` with `confirm`: the queue's name",
+  ),
+  v.check(({ where, cursor }) => where !== undefined || cursor === undefined, cursorMistake),
+  v.metadata({ anyOf: [{ ids }, byFilter].map((form) => exactly({ ...form, ...place })) }),
+)
 
 export type Choice = v.InferOutput<typeof choice>
 
