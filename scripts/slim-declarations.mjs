@@ -8,6 +8,11 @@ import ts from 'typescript'
 
 /** The new text of every file that is still needed, by its path. */
 export function slimDeclarations(entries) {
+  return new Map([...reached(entries)].map(([path, file]) => [path, textOf(file)]))
+}
+
+/** Every file that the entries reach, by its path: which of its statements they name, and what it exports. */
+export function reached(entries) {
   const files = new Map()
 
   /** Notes that an export of a file is needed; `*`: all of them. */
@@ -15,7 +20,7 @@ export function slimDeclarations(entries) {
     if (!existsSync(path)) throw new Error(`${path} is imported by ${importer} and is not there; build anew`)
     if (!files.has(path)) files.set(path, declarationsIn(path))
     const file = files.get(path)
-    if (name === '*') for (const from of file.passedOnWhole) need(from, '*', path)
+    if (name === '*') for (const { from } of file.passedOnWhole) need(from, '*', path)
     for (const one of name === '*' ? file.exported.keys() : [name]) {
       const exported = file.exported.get(one)
       if (exported === undefined) throw new Error(`${path} has no '${one}', which ${importer} imports; build anew`)
@@ -46,12 +51,24 @@ export function slimDeclarations(entries) {
   }
 
   for (const entry of entries) need(entry, '*', 'package.json')
-  return new Map([...files].map(([path, file]) => [path, textOf(file)]))
+  return files
+}
+
+/** By its path, the file as it was read last: several entries reach it. */
+const sources = new Map()
+
+function sourceOf(path) {
+  const text = readFileSync(path, 'utf8')
+  if (sources.get(path)?.text !== text) sources.set(path, ts.createSourceFile(path, text, ts.ScriptTarget.ESNext, true))
+  return sources.get(path)
 }
 
 function declarationsIn(path) {
-  const source = ts.createSourceFile(path, readFileSync(path, 'utf8'), ts.ScriptTarget.ESNext, true)
-  /** By name, where an export or import comes from; `from` is undefined for the file itself and for other packages. */
+  const source = sourceOf(path)
+  /**
+   * By name, where an export or import comes from; `from` is undefined for the file itself and for other packages. An export
+   * that is `isTypeOnly` has no value, even if what it names has one.
+   */
   const [exported, imported] = [new Map(), new Map()]
   const [declared, passedOnWhole] = [new Map(), []]
   for (const statement of source.statements) {
@@ -59,23 +76,29 @@ function declarationsIn(path) {
     if (ts.isImportDeclaration(statement) && statement.importClause === undefined) continue
     const list = listed(statement)
     if (list !== undefined) {
-      const from = statement.moduleSpecifier && fileNamed(path, statement.moduleSpecifier.text)
-      for (const { name, propertyName } of list.elements)
+      const module = statement.moduleSpecifier?.text
+      const from = module && fileNamed(path, module)
+      for (const { name, propertyName, isTypeOnly } of list.elements)
         (ts.isImportDeclaration(statement) ? imported : exported).set(name.text, {
           from,
+          module,
           local: (propertyName ?? name).text,
+          isTypeOnly: isTypeOnly || statement.isTypeOnly === true,
         })
       continue
     }
     if (ts.isExportDeclaration(statement)) {
-      passedOnWhole.push(fileNamed(path, statement.moduleSpecifier.text))
+      passedOnWhole.push({
+        from: fileNamed(path, statement.moduleSpecifier.text),
+        isTypeOnly: statement.isTypeOnly,
+      })
       continue
     }
     for (const { name } of declaredBy(statement)) {
       if (name === undefined) throw new Error(`${path}: '${statement.getText()}' declares no name`)
       declared.set(name.text, [...(declared.get(name.text) ?? []), statement])
       if (statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword))
-        exported.set(name.text, { from: undefined, local: name.text })
+        exported.set(name.text, { from: undefined, local: name.text, isTypeOnly: false })
     }
   }
   return { source, exported, imported, declared, passedOnWhole, named: new Set(), passedOn: new Set(), kept: new Set() }

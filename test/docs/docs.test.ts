@@ -130,7 +130,9 @@ describe('the documentation', () => {
 
     expect(new Set(named)).toEqual(
       new Set(
-        'demo test test:quick bench prove scripts build build:page screenshots site release format house'.split(' '),
+        'demo test test:quick bench prove scripts build build:page screenshots site release format house api'.split(
+          ' ',
+        ),
       ),
     )
     expect([...new Set(named)].filter((script) => !(script in scripts))).toEqual([])
