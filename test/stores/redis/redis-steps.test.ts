@@ -95,6 +95,13 @@ describe('the steps and signals', () => {
 })
 
 describe('the check of a queue with steps and waits', () => {
+  it('finds nothing if a job waits for a signal for ever: no worker need look for an end of that', async () => {
+    const scene = await opened()
+    await scene.end(await stepped(scene), { kind: 'wait', signal: 'approved' })
+    expect(await scene.client.command('EXISTS', [joinIndexKeys(scene.namespace)[0]])).toBe(0)
+    expect((await scene.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
+  })
+
   const faults: [string, RegExp, RegExp, (scene: RedisScene) => unknown][] = [
     [
       'steps without a job',

@@ -108,14 +108,14 @@ return REPORTS and joins().flush() and 1 or 0
 
 /**
  * ARGV: the most to return.
- * Returns whether the shard has joins, or members of some (1 or 0), then what a sweep is to do about joins, each as a
+ * Returns whether the shard has joins, members of some, or waits for signals whose time will be over (1 or 0), then what a sweep is to do about joins, each as a
  * list: 'w', id of a join that has waited for too long, the join as JSON · 'c', id of a dead join whose members are to be
  * cancelled, the join as JSON, since when · 'r', id, task and reason of a join that has died: this is said once.
  */
 export const dueScript = joinScript(
   'join-due',
   `
-local rows = { call('HLEN', JOINS) - call('HEXISTS', JOINS, '#') + call('EXISTS', JOINING, JOIN_TASKS) > 0 and 1 or 0 }
+local rows = { call('HLEN', JOINS) - call('HEXISTS', JOINS, '#') + call('EXISTS', SIGNAL_WAITS, JOIN_TASKS) > 0 and 1 or 0 }
 local tasks = call('ZRANGE', JOIN_TASKS, '(0', now, 'BYSCORE', 'LIMIT', 0, ARGV[1], 'WITHSCORES')
 for i = 1, #tasks, 2 do
   local task = tasks[i]
