@@ -22,6 +22,7 @@ export interface TestGround {
 const redisTests = [
   'test/stores/contract-redis',
   'test/stores/redis/',
+  'test/stores/fixtures/',
   'test/store-testing/start-redis',
   'test/cli/commands/commands-redis',
   'test/end-to-end/secured-redis',
@@ -35,6 +36,7 @@ const nodeTests = [
   'test/mill/',
   'test/stores/contract',
   'test/stores/sqlite/',
+  'test/stores/fixtures/',
   'test/stores/redis/client/redis-connection',
   'test/end-to-end/secured-redis',
 ]

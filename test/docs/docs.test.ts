@@ -130,7 +130,7 @@ describe('the documentation', () => {
 
     expect(new Set(named)).toEqual(
       new Set(
-        'demo test test:quick bench prove scripts build build:page screenshots site release format house api'.split(
+        'demo test test:quick bench prove scripts build build:page screenshots site release format house api fixtures'.split(
           ' ',
         ),
       ),

@@ -268,6 +268,11 @@ export function queuesKey(namespace: string): string {
   return `{${namespace}}:queues`
 }
 
+/** Hash: the version of the layout of a namespace (redis-version.ts). */
+export function versionKey(namespace: string): string {
+  return `{${namespace}}:version`
+}
+
 /** Hash: the workers of a namespace, id → last seen, expiry, record. */
 export function workersKey(namespace: string): string {
   return `{${namespace}}:workers`

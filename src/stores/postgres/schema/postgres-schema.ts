@@ -4,20 +4,21 @@ import { hasCode, InvalidArgumentError, StoreRefusedError, StoreVersionError } f
 import { messageOf } from '../../../core/messages/describe.js'
 import type { Migrated, MigrationRoles } from '../../contract/provision.js'
 import { clock } from './postgres-clock.js'
-import { tables } from './postgres-tables.js'
+import { tableChanges, tables } from './postgres-tables.js'
 import { inSchema, makingOf, quoted, type SqlFunction, versionOfSource } from './sql-function.js'
 
-/** Raised with each change of the tables. */
-const schemaVersion = 1
+/** The version of a schema whose tables have these changes. */
+const versionWith = (changes: readonly string[]) => 1 + changes.length
 
 /**
  * Makes all that the schema lacks, as one text of several statements, which are to be one transaction. Functions of other
- * versions of Millrace stay, so that their processes go on.
+ * versions of Millrace stay, so that their processes go on. `changes`: `tableChanges`, unless a test says otherwise.
  *
  * The lock comes first: who waits for it must look once more in the next statement.
  */
-export function schemaText(schema: string, functions: readonly SqlFunction[]): string {
+export function schemaText(schema: string, functions: readonly SqlFunction[], changes = tableChanges): string {
   const name = quoted(schema)
+  const version = `(SELECT value::int FROM @.meta WHERE name = 'version')`
   const parts = [
     `IF to_regnamespace('${name}') IS NULL THEN CREATE SCHEMA ${name}; END IF;`,
     `IF to_regclass('${name}.meta') IS NULL THEN EXECUTE $made$`,
@@ -25,11 +26,17 @@ export function schemaText(schema: string, functions: readonly SqlFunction[]): s
     clock,
     // Fences follow the clock, so that they grow even if the schema is made anew.
     `SELECT setval('@.fence_seq', @.us());`,
-    `INSERT INTO @.meta VALUES ('version', '${schemaVersion}');`,
+    `INSERT INTO @.meta VALUES ('version', '${versionWith(tableChanges)}');`,
     '$made$; END IF;',
-    `IF (SELECT value::int FROM @.meta WHERE name = 'version') > ${schemaVersion} THEN`,
+    `IF ${version} > ${versionWith(changes)} THEN`,
     `  RAISE EXCEPTION 'the schema was made by a newer version of Millrace. Upgrade this one; nothing was written.';`,
     'END IF;',
+    ...changes.map(
+      (change, i) => `IF ${version} = ${i + 1} THEN EXECUTE $made$
+${change}
+UPDATE @.meta SET value = '${i + 2}' WHERE name = 'version';
+$made$; END IF;`,
+    ),
     ...functions.map((one) => makingOf(one, schema)),
   ]
   return inSchema(`SELECT pg_advisory_xact_lock(@lock, 0);\nDO $do$ BEGIN\n${parts.join('\n')}\nEND $do$;`, schema)
@@ -70,10 +77,11 @@ export async function ensureSchema(
   connection: SchemaConnection,
   schema: string,
   functions: readonly SqlFunction[],
+  changes = tableChanges,
 ): Promise<void> {
-  const seen = await lookAt(connection, schema, functions)
+  const seen = await lookAt(connection, schema, functions, changes)
   if (seen.isThere && seen.lacking.length === 0) return
-  await complete(connection, schema, seen, schemaText(schema, functions))
+  await complete(connection, schema, seen, schemaText(schema, functions, changes))
 }
 
 /** See `Migration.migrate`. */
@@ -98,7 +106,7 @@ export async function migrateSchema(
 
 export interface SchemaLook {
   readonly isThere: boolean
-  /** The names of the functions that are lacking. */
+  /** The names of the functions that are lacking, and `tables` if they are of an older version. */
   readonly lacking: readonly string[]
   /** As whom the server sees this process. */
   readonly role: string
@@ -109,6 +117,7 @@ export async function lookAt(
   connection: SchemaConnection,
   schema: string,
   functions: readonly SqlFunction[],
+  changes = tableChanges,
 ): Promise<SchemaLook> {
   const [[isThere, found, role]] = (await connection.query(
     `SELECT EXISTS (SELECT FROM pg_class WHERE relname = 'meta' AND relnamespace = s),
@@ -118,21 +127,22 @@ export async function lookAt(
   )) as [[boolean, Record<string, number> | null, string]]
   const lacking = functions.filter(({ name, forUsers }) => (found?.[name] ?? -1) < (forUsers?.version ?? 0))
   const seen = { isThere, lacking: lacking.map(({ name }) => name), role }
-  if (isThere) await refuseNewer(connection, schema, seen)
-  return seen
+  if (!isThere) return seen
+  const [version, known] = [await versionOf(connection, schema, seen), versionWith(changes)]
+  if (version > known)
+    throw new StoreVersionError(
+      `the schema '${schema}' was made by a newer version of Millrace (it has version ${version}, this one knows ${known}). Upgrade this process; nothing was written.`,
+    )
+  return version === known ? seen : { ...seen, lacking: ['tables', ...seen.lacking] }
 }
 
-async function refuseNewer(connection: SchemaConnection, schema: string, seen: SchemaLook): Promise<void> {
+async function versionOf(connection: SchemaConnection, schema: string, seen: SchemaLook): Promise<number> {
   const [row] = await connection
     .query(inSchema("SELECT value FROM @.meta WHERE name = 'version'", schema))
     .catch((error: unknown) => {
       throw rightMissing(error, schema, { ...seen, lacking: [] })
     })
-  const version = Number(row?.[0])
-  if (version > schemaVersion)
-    throw new StoreVersionError(
-      `the schema '${schema}' was made by a newer version of Millrace (it has version ${version}, this one knows ${schemaVersion}). Upgrade this process; nothing was written.`,
-    )
+  return Number(row?.[0])
 }
 
 async function complete(connection: SchemaConnection, schema: string, seen: SchemaLook, text: string): Promise<void> {

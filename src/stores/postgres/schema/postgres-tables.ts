@@ -116,6 +116,12 @@ CREATE INDEX call_at ON @.call (qid, at_ms);
 CREATE TABLE @.waiter (qid int NOT NULL, channel text NOT NULL, at_us bigint NOT NULL, backend int NOT NULL, PRIMARY KEY (qid, channel)) WITH (fillfactor = 50);
 `
 
+/**
+ * The changes of the tables since the first release, each a text of SQL that brings a schema of the version before to the next:
+ * the first of them makes version 2. `tables` has them all. Functions are none of them: their names say their versions.
+ */
+export const tableChanges: readonly string[] = []
+
 /** In this order they are made. */
 export const tables: string = `
 CREATE SEQUENCE @.job_seq CACHE 1;

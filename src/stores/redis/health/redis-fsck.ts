@@ -21,9 +21,11 @@ import {
   scheduleKeys,
   scopeKeys,
   scopeKeyTypes,
+  versionKey,
   workersKey,
 } from '../redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisQueue, type RedisShard } from '../redis-layout.js'
+import { refuseNewer } from '../shards/redis-version.js'
 import { checkScripts, scanScript } from './fsck-scripts.js'
 import { globLiteral } from './redis-acl.js'
 import { unreadable } from './redis-doctor-rules.js'
@@ -49,8 +51,9 @@ const mostForeign = 1_000
 
 const scanCount = 500
 
-/** Throws `UnknownQueueError` for a queue that is not stored. */
+/** Throws `UnknownQueueError` for a queue that is not stored, and `StoreVersionError`. */
 export async function checkRedis(client: RedisClient, namespace: string, queue?: string): Promise<FsckFinding[]> {
+  await refuseNewer(client, namespace)
   const stored = await storedQueues(client, namespace)
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)
@@ -221,7 +224,14 @@ async function foreignKeys(client: RedisClient, namespace: string): Promise<Fsck
     const index = scheduleIndexKeys(namespace)
     const schedules = listIn(await client.command('HKEYS', [index[1]])).flatMap((tag) => scheduleKeys(textIn(tag)))
     const joins = joinIndexKeys(namespace)
-    const others = [...index, ...schedules, ...joins, queuesKey(namespace), workersKey(namespace)]
+    const others = [
+      ...index,
+      ...schedules,
+      ...joins,
+      queuesKey(namespace),
+      versionKey(namespace),
+      workersKey(namespace),
+    ]
     return { shards, keys: new Set([...ours, ...scopes, ...others]) }
   }
   const { shards, keys } = await known()

@@ -24,6 +24,7 @@ import { namingWrongType } from './redis-damage.js'
 import { RedisJoinReports } from './redis-join-reports.js'
 import { RedisScopes } from './redis-scopes.js'
 import { formIn, giveSettings, isSaid, nextSaid, openScript, saidIn, stateOf, storedIn } from './redis-settings.js'
+import { keepVersion, refuseNewer } from './redis-version.js'
 
 /** A shard is no longer where the caller looked. The handle knows its new place by now. The call was not executed. */
 export class ShardMoved extends Error {
@@ -48,6 +49,8 @@ export class RedisQueues {
   readonly #queues = new Map<string, RedisQueue>()
   /** The settings of the queues that this handle opened, to create them again if the server loses its data. */
   readonly #opened = new Map<string, QueueSettings>()
+  /** The look at the version of the namespace, which each handle takes once. */
+  #versionSeen: Promise<void> | undefined
 
   constructor(client: RedisClient, namespace: string) {
     this.#client = client
@@ -322,7 +325,10 @@ export class RedisQueues {
     const key = queuesKey(this.#namespace)
     let isKnown = stored !== undefined
     for (;;) {
-      if (!isKnown) await this.#client.command('HSETNX', [key, name, layoutText(layoutFor(settings))])
+      if (!isKnown) {
+        await keepVersion(this.#client, this.#namespace)
+        await this.#client.command('HSETNX', [key, name, layoutText(layoutFor(settings))])
+      }
       const text = await this.#client.command('HGET', [key, name])
       isKnown = text !== null
       // The server has lost its data meanwhile, so this is a new queue.
@@ -377,8 +383,19 @@ export class RedisQueues {
 
   async #layouts(names: readonly string[]): Promise<(RedisLayout | undefined)[]> {
     if (names.length === 0) return []
-    const reply = await this.#client.command('HMGET', [queuesKey(this.#namespace), ...names])
+    const [, reply] = await Promise.all([
+      this.#refuseNewer(),
+      this.#client.command('HMGET', [queuesKey(this.#namespace), ...names]),
+    ])
     return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, textIn(text))))
+  }
+
+  #refuseNewer(): Promise<void> {
+    this.#versionSeen ??= refuseNewer(this.#client, this.#namespace).catch((error: unknown) => {
+      this.#versionSeen = undefined
+      throw error
+    })
+    return this.#versionSeen
   }
 
   #run(shard: RedisShard, script: ShardScript | ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply> {

@@ -7,7 +7,7 @@ import { StoreVersionError } from '../../../core/errors.js'
 import type { SqliteClock } from './sqlite-clock.js'
 import type { Database, OpenDatabase } from './sqlite-driver.js'
 import { corrupt, foreign, isBusy, isMalformed, unavailable } from './sqlite-errors.js'
-import { applicationId, schemaVersion, tableNames, tables } from './sqlite-schema.js'
+import { applicationId, tableChanges, tableNames, tables } from './sqlite-schema.js'
 import { giveRights, isTrusted, makeFolder } from './sqlite-sharing.js'
 
 /** `statfs` types of file systems whose locks do not hold between machines (linux/magic.h). */
@@ -33,21 +33,26 @@ const pragmas = `
   PRAGMA synchronous = FULL;
 `
 
+/** `PRAGMA user_version` of a file that has these changes. */
+const versionWith = (changes: readonly string[]) => 1 + changes.length
+
 /**
- * Opens the store at `file`. Throws `StoreCorruptError`, `StoreVersionError` or `StoreUnavailableError` before anything
+ * Opens the store at `file`, and brings an older one to the present version. `changes`: `tableChanges`, unless a test says
+ * otherwise. Throws `StoreCorruptError`, `StoreVersionError` or `StoreUnavailableError` before anything
  * is written to a file that is not an intact store of a known version. Throws SQLite's busy error if another connection
  * is in the way.
  */
-export function openFile(file: string, open: OpenDatabase, clock: SqliteClock): Database {
+export function openFile(file: string, open: OpenDatabase, clock: SqliteClock, changes = tableChanges): Database {
   makeDirectory(dirname(file))
   const isNew = refuseByPath(file)
-  if (!isNew) refuseForeign(file, open)
+  if (!isNew) refuseForeign(file, open, changes)
   let db = open(file)
   try {
     if (isNew) makeOurs(file)
     db.exec(pragmas)
     if (isEmpty(db)) create(db)
-    refuseByHeader(file, db)
+    refuseByHeader(file, db, changes)
+    bringToPresent(db, changes)
     // Only now: the first commit has then put our mark into the header of the file itself, where it is seen without
     // reading the log.
     if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
@@ -143,13 +148,13 @@ function lstat(file: string): Stats | undefined {
  * Checks the header without locking, recovering or writing anything, which an ordinary opening might do. SQLite reads
  * it, not this code: to close any descriptor of the file would drop the locks that this process holds on it.
  */
-function refuseForeign(file: string, open: OpenDatabase): void {
+function refuseForeign(file: string, open: OpenDatabase, changes = tableChanges): void {
   const url = pathToFileURL(file)
   url.searchParams.set('immutable', '1')
   const db = open(url.href, { readOnly: true })
   try {
     // A page count of 0: another process is just making the file.
-    if (pragma(db, 'page_count') !== 0) refuseByHeader(file, db)
+    if (pragma(db, 'page_count') !== 0) refuseByHeader(file, db, changes)
   } catch (error) {
     // While the log is copied into the file, or after a process was killed while it did that, the file alone is shorter
     // than its header says. An ordinary opening also reads the log and finds the store whole.
@@ -160,14 +165,14 @@ function refuseForeign(file: string, open: OpenDatabase): void {
 }
 
 /** Refuses a file by its header. Throws `StoreCorruptError` or `StoreVersionError`. */
-export function refuseByHeader(file: string, db: Database): void {
+export function refuseByHeader(file: string, db: Database, changes = tableChanges): void {
   const id = Number(pragma(db, 'application_id'))
   if (id !== applicationId) throw foreign(file, `its application_id is 0x${(id >>> 0).toString(16)}.`)
   const version = Number(pragma(db, 'user_version'))
   if (version < 1) throw corrupt(file, `its version is ${version}`)
-  if (version > schemaVersion)
+  if (version > versionWith(changes))
     throw new StoreVersionError(
-      `the SQLite store '${file}' has version ${version}; this Millrace knows versions up to ${schemaVersion}. Nothing was written to it. Update Millrace.`,
+      `the SQLite store '${file}' has version ${version}; this Millrace knows versions up to ${versionWith(changes)}. Nothing was written to it. Update Millrace.`,
     )
 }
 
@@ -181,7 +186,17 @@ function create(db: Database): void {
   inTransaction(db, () => {
     if (!isEmpty(db)) return
     db.exec(tables)
-    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${schemaVersion}`)
+    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${versionWith(tableChanges)}`)
+  })
+}
+
+/** All changes that the file lacks, or none. Several processes may do this at once, as with the tables. */
+function bringToPresent(db: Database, changes: readonly string[]): void {
+  const lacking = () => changes.slice(Number(pragma(db, 'user_version')) - 1)
+  if (lacking().length === 0) return
+  inTransaction(db, () => {
+    for (const change of lacking()) db.exec(change)
+    db.exec(`PRAGMA user_version = ${versionWith(changes)}`)
   })
 }
 

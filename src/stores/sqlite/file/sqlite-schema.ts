@@ -6,8 +6,11 @@ import { historyCounts, historyGauges } from '../../sql/sql-history.js'
 
 /** `PRAGMA application_id`: 'MLRC'. */
 export const applicationId = 0x4d4c5243
-/** `PRAGMA user_version`: grows with every change of the tables. */
-export const schemaVersion = 1
+/**
+ * The changes of the tables since the first release, each a text of SQL that brings a file of the version before to the next:
+ * the first of them makes version 2. `tables` has them all.
+ */
+export const tableChanges: readonly string[] = []
 
 /** A row is a queue, or one shard of an ordered one. */
 const queueTable = `
