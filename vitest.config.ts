@@ -22,7 +22,7 @@ const slow = [
   'test/*.test.ts',
   'test/{cli,docs,end-to-end,package}/**',
   'test/stores/{contract-redis*,model}.test.ts',
-  'test/stores/{redis,sqlite}/**',
+  'test/stores/{redis,sqlite,fixtures}/**',
   'test/mill/{lease-thread,load-config}.test.ts',
   'test/page/page-walk.test.ts',
   'test/workers/{isolated/adoption,worker/worker-misuse}.test.ts',

@@ -1,10 +1,11 @@
 /**
  * Writes the fixture stores of this version: `npm run fixtures`, once before each release. For each kind of store it starts a
  * real server, leaves the work of `test/stores/fixtures/fixture-work.ts` in it with the build in `dist`, and saves it to the
- * folder of the version in `package.json`. Tests open the stores of every version from then on. Only the folder of a version that
- * is not published yet may be written again.
+ * folder of the version in `package.json`. Tests open the stores of every version from then on. Throws if that version has a
+ * tag: what it wrote stays as it is.
  */
 
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { startRedis } from 'millrace/store-testing'
@@ -13,6 +14,10 @@ import { fixtureFile, fixtureKinds, fixturePlace } from '../test/stores/fixtures
 import { fixtureWork, leaveWork } from '../test/stores/fixtures/fixture-work.js'
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
+if (execFileSync('git', ['tag', '--list', `v${version}`], { encoding: 'utf8' }) !== '')
+  throw new Error(
+    `${version} is published, and its fixture stores stay as they are. Raise the version in package.json.`,
+  )
 const folder = join('test/stores/fixtures', version)
 mkdirSync(folder, { recursive: true })
 
