@@ -40,8 +40,6 @@ const known = new Set([...exportedNames(), ...commandNames(await createProgram()
 
 /** The row of a page that says none or not yet, and the names under which Millrace would have it. */
 const absent: Readonly<Record<string, readonly string[]>> = {
-  'bullmq: job.updateData()': ['JobContext.updateInput', 'JobHandle.updateInput', 'JobActions.update'],
-  'bullmq: job.changeDelay(), job.changePriority()': ['JobHandle.changeDelay', 'JobHandle.changePriority'],
   'bullmq: continueParentOnFailure': ['SetOptions.onFirstDead', 'SetOptions.continueOnDead'],
   'bullmq: a parent that adds children while it runs, moveToWaitingChildren()': [
     'JobContext.waitForChildren',
