@@ -276,14 +276,14 @@ function memoryOf(row: PgRow): CanonicalMemory {
 
 async function calls(ask: AskPostgres, qid: unknown, now: number): Promise<CanonicalCall[]> {
   const found = new Map<string, number>()
-  for (const row of await ask('SELECT at_ms, ids FROM @.call WHERE qid = $1 ORDER BY n', [qid]))
+  // Rows that are too old may still be there: upkeep comes by itself.
+  const rows = await ask('SELECT at_ms, ids FROM @.call WHERE qid = $1 AND at_ms > $2 ORDER BY n', [
+    qid,
+    now - callMemoryMs,
+  ])
+  for (const row of rows)
     for (const id of String(row['ids']).split('\x1f')) if (!found.has(id)) found.set(id, Number(row['at_ms']))
-  return byId(
-    [...found]
-      .slice(-callMemoryCount)
-      .map(([id, at]) => ({ id, at }))
-      .filter(({ at }) => at + callMemoryMs > now),
-  )
+  return byId([...found].slice(-callMemoryCount).map(([id, at]) => ({ id, at })))
 }
 
 function inMs(until: number | null, now: number): number | null {
