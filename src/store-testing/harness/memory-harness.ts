@@ -24,7 +24,7 @@ export async function memoryHarness(
   const clock = new ManualClock(options.startAt ?? defaultStartAt)
   const data = new MemoryData(options.isRemote, options.mostClaimBytes)
   if (options.byClock) data.uptimeStepMs = 1
-  const stamps = new SharedStamps()
+  const stamps = new SharedStamps(() => clock.now())
   const forget = () => {
     if (!options.byClock) return
     for (const queue of data.queues.all()) trim(queue, clock.now())
@@ -81,17 +81,25 @@ function promoteDue(data: MemoryData, now: number): void {
     }
 }
 
-/** One clock for all shards: of two jobs that arrive in two shards within one ms, the first has the earlier instant. */
+/**
+ * One clock for all shards: of two jobs that arrive in two shards within one ms, the first has the earlier instant. What falls due
+ * at a ms comes before what arrives in it.
+ */
 class SharedStamps {
   #latest = 0
+  readonly #now: () => number
   readonly #known = new Set<MemoryQueue>()
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   follow(queues: Iterable<MemoryQueue>): void {
     for (const queue of queues) {
       if (this.#known.has(queue)) continue
       this.#known.add(queue)
       Object.defineProperty(queue, 'lastStamp', {
-        get: () => this.#latest,
+        get: () => Math.max(this.#latest, this.#now() * 1_000),
         set: (stamp: number) => {
           this.#latest = Math.max(this.#latest, stamp)
         },

@@ -5,7 +5,7 @@ import type { Command, PlannedCall, PlannedJob } from './command.js'
 
 /**
  * `byClock`: only the last job of an enqueue may take the place of another, as it comes behind all those that need not look at
- * what has their ids, and a call that stands in an enqueue twice has the same jobs both times. Listings are whole, so that those of
+ * what has their ids, and a call that is sent again has the jobs that it had. Listings are whole, so that those of
  * a queue of several shards can be compared shard by shard.
  */
 export function possibleCommands(
@@ -14,12 +14,13 @@ export function possibleCommands(
   byClock: boolean,
 ): Command[] {
   const left = [...(groups ? [] : ['group']), ...(limited ? [] : ['maxRunning'])]
+  const sent = new Map<string, PlannedCall['jobs']>()
   return commands.map((command) => {
     const possible = left.length === 0 ? command : (without(command, left) as Command)
     if (byClock && (possible.verb === 'list' || possible.verb === 'list dead'))
       return { ...possible, query: { ...possible.query, limit: wholeList } } as Command
     return byClock && possible.verb === 'enqueue'
-      ? { ...possible, calls: sameJobs(lastReplacing(possible.calls)) }
+      ? { ...possible, calls: asSentFirst(lastReplacing(possible.calls), sent) }
       : possible
   })
 }
@@ -38,9 +39,14 @@ function lastReplacing(calls: readonly PlannedCall[]): PlannedCall[] {
   }))
 }
 
-function sameJobs(calls: readonly PlannedCall[]): PlannedCall[] {
-  const first = (of: PlannedCall) => calls.find(({ callId, queue }) => callId === of.callId && queue === of.queue)!
-  return calls.map((call) => ({ ...call, jobs: first(call).jobs }))
+/** `sent`: the jobs of the calls so far, by their queue and id. */
+function asSentFirst(calls: readonly PlannedCall[], sent: Map<string, PlannedCall['jobs']>): PlannedCall[] {
+  return calls.map((call) => {
+    const key = `${call.queue} ${call.callId}`
+    const jobs = sent.get(key) ?? call.jobs
+    sent.set(key, jobs)
+    return { ...call, jobs }
+  })
 }
 
 function without(value: unknown, fields: readonly string[]): unknown {

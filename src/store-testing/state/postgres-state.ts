@@ -60,7 +60,7 @@ async function canonicalQueue(
   )
   const ended = await ask(
     `SELECT e.*, c.payload AS checkpoint, c.codec AS checkpoint_codec, c.log, c.fields, NULL AS signal, ${stepsOf('e')} FROM @.ended e
-     LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid WHERE e.qid = $1`,
+     LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid AND e.head IS NULL WHERE e.qid = $1`,
     of,
   )
   const [counts] = await ask(

@@ -232,6 +232,17 @@ export const orderedMerging = orderedConcern('merging in an ordered queue', [], 
     assert.equal(await merge(), 'all')
   },
 
+  async "after a failure the rule of now counts, though merge was 'latest' when the payloads came"(scene) {
+    await scene.openQueue({ merge: 'latest' })
+    await scene.push('a', 'v5', { score: 5 })
+    const claim = await scene.claimOne()
+    await scene.push('a', 'v1', { score: 1 })
+    await scene.push('a', 'v2', { score: 2 })
+    await scene.openQueue({ merge: 'distinct' })
+    await scene.end(claim, { kind: 'retry', delayMs: 0 })
+    assert.deepEqual(await scene.told(), ['a ready: v2 v5'])
+  },
+
   async "payloads from before merge was 'latest' are merged with the next arrival, even if that equals one of them"(
     scene,
   ) {

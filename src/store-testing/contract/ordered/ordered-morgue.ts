@@ -203,6 +203,14 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     assert.deepEqual(await scene.told(), ['a ready: v0 v1'])
   },
 
+  async 'fields are those of the live job of an id: a dead one has none'(scene) {
+    await scene.bury('a', ['v0'])
+    assert.equal(await scene.records.setFields(scene.queue, 'a', { n: 1 }), 'gone')
+    await scene.push('a', 'v1')
+    assert.equal(await scene.records.setFields(scene.queue, 'a', { n: 1 }), 'ok')
+    assert.deepEqual([(await scene.live('a')).fields, (await scene.dead('a')).fields], [{ n: 1 }, null])
+  },
+
   async 'rule 8: payloads revived while their id runs wait next to it, due when its claim has ended'(scene) {
     await scene.bury('a', ['v0'])
     await scene.push('a', 'v1', { score: 1 })

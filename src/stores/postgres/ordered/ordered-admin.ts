@@ -45,11 +45,12 @@ export const reviveIds = sqlFunction(
   'revive_ids_1',
   'p_q int, p_ids text[]',
   'json',
-  `DECLARE t bigint := @.us(); q @.queue; way int; i text; e @.ended; o @.job; k int := 0; grps text[] := '{}';
+  `DECLARE t bigint := @.us(); q @.queue; way int; i text; n bigint; e @.ended; o @.job; k int := 0; grps text[] := '{}';
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
-  FOR i IN SELECT x FROM unnest(p_ids) x ORDER BY x COLLATE "C" LOOP
+  -- Rows are locked in the order of the ids; those that are ready come in the order in which they are named.
+  FOR i, n IN SELECT x, nth FROM (SELECT x, nextval('@.job_seq') AS nth FROM unnest(p_ids) x) y ORDER BY x COLLATE "C" LOOP
     DELETE FROM @.ended WHERE id = i COLLATE "C" AND qid + 0 = p_q AND state + 0 = 4 RETURNING * INTO e;
     CONTINUE WHEN NOT FOUND;
     k := k + 1;
@@ -58,7 +59,7 @@ BEGIN
       EXIT WHEN FOUND;
       -- It may be pushed at this moment: then the dead payloads join.
       INSERT INTO @.job (seq, stamp, head, qid, created_ms, updated_ms, id, task, error, payload, grp, pool)
-        VALUES (nextval('@.job_seq') * way, t * way, e.head, p_q, e.created_ms, t / 1000, e.id, e.task, e.error, '', e.grp,
+        VALUES (n * way, t * way, e.head, p_q, e.created_ms, t / 1000, e.id, e.task, e.error, '', e.grp,
           CASE WHEN e.grp IS NULL THEN 0 ELSE 2 END) ON CONFLICT (id, qid) DO NOTHING;
       EXIT WHEN FOUND;
     END LOOP;
@@ -71,7 +72,7 @@ BEGIN
       CONTINUE;
     END IF;
     IF o.fence = 0 THEN
-      UPDATE @.job SET attempt = 1, stamp = t * way, seq = nextval('@.job_seq') * way, flags = flags & ~1, updated_ms = t / 1000
+      UPDATE @.job SET attempt = 1, stamp = t * way, seq = n * way, flags = flags & ~1, updated_ms = t / 1000
         WHERE id = o.id AND qid + 0 = p_q;
       IF o.pool = 2 THEN grps := grps || o.grp; END IF;
     ELSE

@@ -166,6 +166,11 @@ BEGIN
         error = e.error, pool = CASE WHEN e.pool = 0 AND o.grp IS NOT NULL THEN 2 ELSE e.pool END,
         flags = o.flags & 4 | CASE WHEN due > t THEN 1 ELSE 0 END, stamp = due * way,
         seq = CASE to_place WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE 0 END WHERE id = o.id AND qid + 0 = p_q;
+      IF q.merge <> 'latest' AND EXISTS (SELECT FROM @.payload WHERE head = o.head AND latest) THEN
+        -- What waits follows the rule under which it came. What comes back to it meets the rule of now.
+        PERFORM @.merge_1(o.head, hand, false);
+        UPDATE @.payload SET latest = false WHERE head = o.head AND latest;
+      END IF;
       PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
       UPDATE @.floor SET stamp = due WHERE qid = p_q AND stamp > due;
       IF o.grp IS NOT NULL AND e.pool <> 1 THEN grps := grps || o.grp; dues := dues || due; END IF;

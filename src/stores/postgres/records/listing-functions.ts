@@ -183,10 +183,11 @@ BEGIN
     SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
     FROM @.ended e WHERE by_ids AND e.id = ANY (p_ids) AND e.qid + 0 = p_q AND e.state + 0 IN (3, 4) AND ${isShown}
     UNION ALL
-    SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, -e.seq, e.head, NULL, NULL, e.state
-    FROM unnest('{3,4}'::int[]) k, LATERAL (SELECT * FROM @.ended e WHERE e.qid = p_q AND e.state = k AND ${isShown}
+    SELECT e.id, e.task, 0, e.attempt, e.crashes, 0, e.flags, e.error, e.remember_ms, '{}', -e.finished_ms, e.nth, e.head, NULL, NULL, e.state
+    FROM unnest('{3,4}'::int[]) k, LATERAL (SELECT *, row_number() OVER (ORDER BY finished_ms DESC, seq DESC, id DESC) AS nth FROM (
+      SELECT * FROM @.ended e WHERE e.qid = p_q AND e.state = k AND ${isShown}
         AND NOT (p_again AND e.flags & 32 > 0 AND @.is_cut_1(p_q, e.id)) AND (NOT p_failed OR e.attempt > 1)
-      ORDER BY e.finished_ms DESC, e.seq DESC LIMIT p_most) e
+      ORDER BY e.finished_ms DESC, e.seq DESC, e.id DESC LIMIT p_most) z) e
     WHERE NOT by_ids AND k = ANY (p_states))
   SELECT json_agg(x ORDER BY k, a, s, n, id) INTO found FROM (
     SELECT array_position(p_states, state) AS k, a, s, n, id, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,

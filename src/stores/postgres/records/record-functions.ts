@@ -29,7 +29,8 @@ export const endedRow = (
 
 export const liveTables = `@.job j LEFT JOIN @.bunch b ON b.fence = j.fence AND j.fence > 0 LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
   LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid LEFT JOIN @.signal_wait w ON w.id = j.id AND w.qid = j.qid`
-export const endedTables = '@.ended e LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid'
+/** The fields of an ordered id are those of its live job. */
+export const endedTables = '@.ended e LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid AND e.head IS NULL'
 
 /**
  * Takes a queue and an id. Returns `[now, age of dead jobs, row]`, with the row of the live job, or else of what has ended. `p_ended`:
@@ -193,7 +194,7 @@ export const writeFields = sqlFunction(
   `DECLARE before text;
 BEGIN
   PERFORM FROM @.job WHERE id = p_id COLLATE "C" AND qid + 0 = p_q FOR UPDATE;
-  IF NOT FOUND THEN PERFORM FROM @.ended WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND state + 0 IN (3, 4) FOR UPDATE; END IF;
+  IF NOT FOUND THEN PERFORM FROM @.ended WHERE id = p_id COLLATE "C" AND qid + 0 = p_q AND state + 0 IN (3, 4) AND head IS NULL FOR UPDATE; END IF;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
   SELECT fields INTO before FROM @.checkpoint WHERE id = p_id COLLATE "C" AND qid + 0 = p_q;
   IF before IS DISTINCT FROM p_seen THEN RETURN to_json(false); END IF;
