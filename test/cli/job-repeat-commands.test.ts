@@ -65,6 +65,9 @@ it('jobs that wait get another priority and another due time, by ids, all, or by
     ),
   })
   expect(await run('jobs reschedule default a', { cwd })).toMatchObject({
-    ...{ code: expect.toSatisfy((code) => code !== 0), stderr: expect.stringContaining('say a priority') },
+    ...{
+      code: expect.toSatisfy((code) => code !== 0),
+      stderr: expect.stringContaining('say the new place: --priority, --delay or --run-at'),
+    },
   })
 })

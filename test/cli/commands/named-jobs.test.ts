@@ -137,6 +137,25 @@ describe('a job that is named on the command line', () => {
     })
   })
 
+  it('has the place of its queue before it in the list of commands too', async () => {
+    expect((await run('jobs --help', await waiting())).stdout).toContain('\n  cancel [queue] <id...> ')
+    expect((await run('morgue --help', await waiting())).stdout).toContain('\n  revive [queue] <id...> ')
+  })
+
+  it('needs its queue before it if it is not the only one', async () => {
+    const place = await waiting('slow/a', 'slow/b')
+    for (const words of ['a b', 'slow/a b'])
+      expect(await run(`jobs cancel ${words}`, place)).toMatchObject({
+        code: 2,
+        stderr: `millrace: '${words.split(' ')[0]}' is a job, not a queue. To name several jobs put their queue before the ids: slow a b …\n`,
+      })
+    expect(await run('jobs show a b', place)).toMatchObject({
+      code: 2,
+      stderr: "millrace: one job is expected, as [queue] <id>; 'b' is too much.\n",
+    })
+    expect((await run('jobs cancel nope b', place)).stderr).toMatch(/^millrace: queue 'nope' is not declared/)
+  })
+
   it('is reported as neither a job nor a queue if it is missing', async () => {
     expect(await run('jobs delete film-b', await waiting())).toMatchObject({
       code: 1,

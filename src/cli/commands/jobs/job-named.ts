@@ -24,8 +24,14 @@ interface JobPlaces {
 /** Where an id alone is looked for. */
 export type JobFacet = 'jobs' | 'morgue'
 
-/** A command that takes jobs. `ids` is how its help writes their ids; the action gets all its words in one list. */
+/**
+ * A command that takes jobs. `ids` is how its help writes their ids, as does the list of commands in that of its parent;
+ * the action gets all its words in one list.
+ */
 export function jobCommand(parent: Command, verb: string, ids: string, summary: string): Command {
+  parent.configureHelp({
+    subcommandTerm: (command) => `${command.name()} ${command.usage().replace('[options] ', '')}`,
+  })
   return millCommand(parent, `${verb} <id...>`, summary).usage(`[options] [queue] ${ids}`)
 }
 
@@ -47,22 +53,47 @@ export async function jobNamed(
 
 /** The one job that these words name. Rejects like `jobNamed`, and with `UsageError` if a word is left over. */
 export async function oneJobNamed(mill: Mill, facet: JobFacet, words: JobWords): Promise<JobPlace> {
-  if (words.length > 1) mill.queue(words[0])
+  if (words.length > 1) await leadOf(mill, facet, words[0])
   const { queue, id, rest } = await jobNamed(mill, facet, words)
   if (rest.length === 0) return { queue, id }
   throw new UsageError(`one job is expected, as [queue] <id>; '${rest[0]}' is too much.`)
 }
 
-/** The jobs of one queue that these words name: none if the queue stands alone. Rejects like `jobNamed`. */
+/**
+ * The jobs of one queue that these words name: none if the queue stands alone. Rejects like `jobNamed`, and with
+ * `UsageError` if several ids have no queue before them.
+ */
 export async function jobsNamed(mill: Mill, facet: JobFacet, words: JobWords): Promise<JobPlaces> {
   const [first, ...ids] = words
-  if (ids.length > 0 || mill.queues.has(first)) return { queue: mill.queue(first).name, ids }
-  const { queue, id } = await placeOf(mill, facet, first)
-  return { queue, ids: [id] }
+  if (ids.length === 0 && !mill.queues.has(first)) {
+    const { queue, id } = await placeOf(mill, facet, first)
+    return { queue, ids: [id] }
+  }
+  const lead = await leadOf(mill, facet, first)
+  if (typeof lead === 'string') return { queue: lead, ids }
+  throw new UsageError(
+    `'${first}' is a job, not a queue. To name several jobs put their queue before the ids: ${[lead.queue, lead.id, ...ids].slice(0, 3).join(' ')} …`,
+  )
 }
 
-/** The place of a job that is named by a single word. */
+/** What the first of several words is: a declared queue, or a job by itself. Rejects with `UnknownQueueError` for neither. */
+async function leadOf(mill: Mill, facet: JobFacet, word: string): Promise<string | JobPlace> {
+  if (mill.queues.has(word)) return word
+  return (await placeIn(mill, facet, word)) ?? mill.queue(word).name
+}
+
+/** The place of a job that is named by a single word. Rejects with `OperationError` if there is none. */
 async function placeOf(mill: Mill, facet: JobFacet, word: string): Promise<JobPlace> {
+  const place = await placeIn(mill, facet, word)
+  if (place !== undefined) return place
+  const names = [...mill.queues.keys()]
+  throw new OperationError(
+    `'${word}' is neither a declared queue nor a job that one of them keeps: it ended without a kept result, or never existed; declared are: ${names.join(', ') || 'none'}.`,
+  )
+}
+
+/** The same, undefined if there is none. */
+async function placeIn(mill: Mill, facet: JobFacet, word: string): Promise<JobPlace | undefined> {
   const names = [...mill.queues.keys()]
   const jobs = await Promise.all(names.map((name) => mill.queue(name)[facet].get(word)))
   const found = names.filter((_, i) => jobs[i] !== undefined)
@@ -73,8 +104,5 @@ async function placeOf(mill: Mill, facet: JobFacet, word: string): Promise<JobPl
   if (found.length === 1) return { queue: found[0]!, id: word }
   const end = word.indexOf('/')
   const [queue, id] = [word.slice(0, end), word.slice(end + 1)]
-  if (end > 0 && id !== '' && mill.queues.has(queue)) return { queue, id }
-  throw new OperationError(
-    `'${word}' is neither a declared queue nor a job that one of them keeps: it ended without a kept result, or never existed; declared are: ${names.join(', ')}.`,
-  )
+  return end > 0 && id !== '' && mill.queues.has(queue) ? { queue, id } : undefined
 }

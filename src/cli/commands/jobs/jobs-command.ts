@@ -226,8 +226,12 @@ const actions: readonly JobAction[] = [
       ['--delay <duration>', 'due after this time: 0, 30s, 5m, 1h30m', durationFlag],
       ['--run-at <time>', 'due at this moment: 2026-12-24T18:00:00Z'],
     ],
-    act: (queue, which, { priority, delay, runAt }) =>
-      queue.jobs.reschedule(which, defined({ priority, delay, runAt })),
+    act: (queue, which, { priority, delay, runAt }) => {
+      const to = defined({ priority, delay, runAt })
+      if (Object.keys(to).length === 0)
+        throw new UsageError('say the new place: --priority, --delay or --run-at. Nothing was changed.')
+      return queue.jobs.reschedule(which, to)
+    },
   },
   actionOf('bury', {
     summary: 'Put waiting jobs into the morgue',
