@@ -23,7 +23,9 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
   'job.released': ({ reason, delayMs, holdMs = 0, ...job }) =>
     reason === 'late'
       ? `${nameOf(job)} waits for its next place in the throttle: it missed this one, and was not begun`
-      : `released ${nameOf(job)}, ${reason}, ${againIn(Math.max(delayMs, holdMs))}`,
+      : reason === 'waiting'
+        ? `released ${nameOf(job)}, waiting for a signal`
+        : `released ${nameOf(job)}, ${reason}, ${againIn(Math.max(delayMs, holdMs))}`,
   'task.unknown': ({ task, queue }) =>
     `no handler for task '${task}' here: its jobs on queue '${queue}' are left to workers that have one. If it belongs to another service, give each service a namespace or queues of its own`,
   'group.missing': ({ queue, task, limit }) =>

@@ -41,6 +41,7 @@ describe('the work log', () => {
       'JOB waits for its next place in the throttle: it missed this one, and was not begun',
     ],
     ['job.released', { ...job, reason: 'deferred', delayMs: 0 }, 'released JOB, deferred, again at once'],
+    ['job.released', { ...job, reason: 'waiting', delayMs: 0 }, 'released JOB, waiting for a signal'],
     [
       'process.ended',
       { ...job, child: 4711, state: 'completed' },
