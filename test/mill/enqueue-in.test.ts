@@ -214,7 +214,10 @@ it("anything but a connection to the store's file is refused, with a remedy", as
   refused(() => mill.enqueueIn(connection(':memory:'), bill, 1), /has no file/)
   other.exec(`ATTACH '${file}' AS jobs`)
   refused(() => mill.enqueueIn(other, bill, 1), /attached to the connection as 'jobs'/)
-  refused(() => mill.enqueueIn(undefined as never, bill, 1), /expects an open connection/)
+  refused(
+    () => mill.enqueueIn(undefined as never, bill, 1),
+    /expects an open connection.* the mill's store must be a Postgres/,
+  )
   refused(
     () => mill.enqueueIn({ prepare: () => ({}), exec: () => {} }, bill, 1),
     /Two copies of SQLite.*driver=better-sqlite3/,

@@ -202,7 +202,7 @@ function refusal(connection: unknown, { name }: SqliteDriver): InvalidArgumentEr
     typeof given === 'object' && given !== null && ['prepare', 'exec'].every((key) => typeof given[key] === 'function')
   if (!isConnection)
     return new InvalidArgumentError(
-      `enqueueIn() expects an open connection to the store's file, a DatabaseSync of '${name}'; got ${describe(connection)}.`,
+      `enqueueIn() expects an open connection to the store's file, a DatabaseSync of '${name}'; got ${describe(connection)}. For a transaction of Postgres the mill's store must be a Postgres, and this one is SQLite.`,
     )
   return new InvalidArgumentError(
     `enqueueIn(): the connection was not opened by '${name}', with which this process reaches the store. Two copies of SQLite in one process ` +
