@@ -147,7 +147,11 @@ const stores: [string, unknown, RegExp][] = [
   ['no store', undefined, /store: must be a store such as/],
   ['a number', 5, /store: must be a store such as/],
   ['a scheme there is not', 'mysql://u:secret@h/db', /expected 'memory:'.*got 'mysql:\/\/…@h\/db'/],
-  ['a path without a scheme', 'jobs.db', /expected 'memory:'/],
+  [
+    'a path without a scheme',
+    './jobs.db',
+    /expected 'memory:'.*; got '\.\/jobs\.db'\. For this file use 'sqlite:\.\/jobs\.db'$/,
+  ],
   ['an object of no store', { file: 'jobs.db' } as never, /expected 'memory:'.*; got \[object Object\]$/],
   [
     'the options of a Redis client',

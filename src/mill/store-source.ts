@@ -102,7 +102,8 @@ export function storeSource(
     }
   }
   if (scheme === 'sqlite') return sqliteSource(descriptor, rest, access)
-  return refuse(`${forms}; got '${withoutPassword(descriptor)}'`)
+  const hint = /^[^:@]*[./][^:@]*$/.test(descriptor) ? `. For this file use 'sqlite:${descriptor}'` : ''
+  return refuse(`${forms}; got '${withoutPassword(descriptor)}'${hint}`)
 }
 
 /** A hint for an option of a Redis client, with its form here, as the end of a sentence; empty if it is unknown. */
