@@ -19,7 +19,7 @@ export const notRun: readonly [RegExp, string][] = [
     'needs a server at this address; the tests run both on their own',
   ],
   [
-    /^MILLRACE_STORE=\S+ npx millrace (?:jobs list --envelope|enqueue - --envelope|queues clear default --yes)/,
+    /^MILLRACE_STORE=\S+ npx millrace (?:jobs list --envelope|enqueue - --envelope|jobs delete default --all --yes)/,
     'test/docs/docs-movers.test.ts runs them',
   ],
   [/^npm ci && npm run (demo|build)$/, 'needs the network; test/end-to-end runs the demo itself'],
