@@ -244,6 +244,24 @@ describe('the commands of millrace', () => {
     ).toEqual(['3', '5'])
   })
 
+  it('a count has the jobs of each queue that a filter chooses, whatever their number and state', async () => {
+    const cwd = project()
+    for (const id of ['a', 'b', 'c']) await runJson(['enqueue', 'echo', '1', '--id', id], { cwd })
+    await runJson(['enqueue', 'fail', '1', '--id', 'd', '--queue', 'slow'], { cwd })
+    await runJson('jobs fields default b order=4711', { cwd })
+    await runJson('jobs bury default c', { cwd })
+    const of = async (words: string) => {
+      const { queues } = await runJson<{ queues: { queue: string; count: number }[] }>(`jobs count ${words}`, { cwd })
+      return Object.fromEntries(queues.map(({ queue, count }) => [queue, count]))
+    }
+
+    expect(await of('--task echo')).toMatchObject({ default: 3, slow: 0 })
+    expect(await of('--task fail')).toMatchObject({ default: 0, slow: 1 })
+    expect(await of('default --task echo --state ready')).toEqual({ default: 2 })
+    expect(await of('default --field order=4711')).toEqual({ default: 1 })
+    expect((await run('jobs count default --state dead', { cwd })).stdout).toBe('default: 1 job.\n')
+  })
+
   it('a list continues at its cursor', async () => {
     const cwd = project()
     for (const id of ['a', 'b', 'c']) await runJson(['enqueue', 'echo', '1', '--id', id], { cwd })

@@ -23,11 +23,11 @@ async function waiting(...jobs: readonly string[]): Promise<{ readonly cwd: stri
 
 const program = await createProgram()
 
-/** Every command below `jobs` and `morgue` that takes jobs: all but the lists. */
+/** Every command below `jobs` and `morgue` that takes jobs: all but the lists and the count. */
 const jobCommands = program.commands
   .filter((noun) => ['jobs', 'morgue'].includes(noun.name()))
   .flatMap((noun) => noun.commands.map((command) => [noun.name(), command.name()] as const))
-  .filter(([, verb]) => verb !== 'list')
+  .filter(([, verb]) => verb !== 'list' && verb !== 'count')
 
 const leaves = (command: Command): readonly Command[] =>
   command.commands.length > 0 ? command.commands.flatMap(leaves) : [command]

@@ -57,6 +57,9 @@ const mistakes: readonly (readonly [readonly string[], RegExp])[] = [
   [['enqueue', 'echo', '-', '--meta', '-'], /only one of <json> and --meta can be standard input/],
   [['enqueue', 'a\nb', '1', '--queue', 'slow'], /a task name must be 1 to 200 characters without control characters/],
   [['stats', 'default'], /too many arguments for 'stats'/],
+  [['jobs', 'count', 'default'], /say which jobs: --state, --task.*`millrace stats` counts them all/],
+  [['jobs', 'count', 'nope', '--state', 'ready'], /queue 'nope' is not declared/],
+  [['jobs', 'count', '--state', 'lost'], /Allowed choices are waiting, scheduled, ready, running/],
   [['jobs', 'list', '--state', 'lost'], /Allowed choices are waiting, scheduled, ready, running/],
   [
     ['jobs', 'list', '--state', 'failed'],

@@ -25,6 +25,7 @@ import { counted } from '../../terminal/figures.js'
 import { isEnded, JobFollower } from '../../terminal/job-follower.js'
 import { recordLines } from '../../terminal/record-lines.js'
 import type { Terminal } from '../../terminal/terminal.js'
+import { listFilterIn, withFilter } from './filter-flags.js'
 import { addJobAction, type JobAction, type Which } from './job-action.js'
 import { type ListFlags, listPages, withPaging } from './job-list.js'
 import { jobCommand, oneJobNamed } from './job-named.js'
@@ -61,6 +62,7 @@ export function addJobs(program: Command): void {
       mill.queue(name).jobs.list({ ...paging, by: flags.by, state: flags.state }),
     )
   })
+  addCount(jobs)
   addShow(jobs)
   for (const action of actions) addJobAction(jobs, action)
   addEnqueueAgain(jobs)
@@ -68,6 +70,33 @@ export function addJobs(program: Command): void {
   addFields(jobs)
   addSignal(jobs)
   addForgetStep(jobs)
+}
+
+function addCount(jobs: Command): void {
+  const command = millCommand(jobs, 'count [queue]', 'Count the jobs of a queue, or of all, that a filter chooses')
+    .addOption(new Option('--state <state>', 'only jobs in this state').choices(jobStates).argParser(state))
+    .option('--task <task>', 'only jobs of this task')
+  withFilter(command).addHelpText(
+    'after',
+    '\n  It reads the jobs of the queue; `millrace stats` has the counts by state at once.\n\nExamples:\n  $ millrace jobs count billing --group acme\n  $ millrace jobs count --field order=4711 --state ready',
+  )
+  withJson(command, 'print {"queues":[{"queue","count"}]}').action(
+    (queue: string | undefined, flags: Omit<ListFlags, 'limit' | 'cursor'> & Pick<JobListFlags, 'state'>) =>
+      withMill(flags, async (mill, terminal) => {
+        const where = defined({ ...listFilterIn(flags), state: flags.state })
+        if (Object.keys(where).length === 0 && flags.task === undefined)
+          throw new UsageError(
+            'say which jobs: --state, --task, --group, --field, --error, --from, --to. `millrace stats` counts them all.',
+          )
+        const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
+        const queues: { readonly queue: string; readonly count: number }[] = []
+        for (const name of names) {
+          const task = flags.task === undefined ? undefined : namedTask(mill, flags.task, name)
+          queues.push({ queue: name, count: await mill.queue(name).jobs.count(defined({ ...where, task })) })
+        }
+        terminal.print({ queues }, () => queues.map((one) => `${one.queue}: ${counted(one.count, 'job')}.`))
+      }),
+  )
 }
 
 /** Prints all waiting jobs, as lines that can be enqueued elsewhere. Exits with 1 if some cannot be written. */
