@@ -50,7 +50,7 @@ export default defineConfig(({ mode }) => {
       // To start a process for each file would take a third of the time of all.
       isolate: false,
       // More than the two cores that a small machine has: much of what is tested is waiting. Drills look at the clock.
-      maxWorkers: mode === 'drills' ? 2 : 4,
+      maxWorkers: mode === 'drills' ? 2 : 3,
       testTimeout: 30_000,
       hookTimeout: 30_000,
       restoreMocks: true,

@@ -14,6 +14,7 @@ import {
   queueNameForm,
   taskNameForm,
 } from '../../core/values/ids.js'
+import { exactJson } from '../../core/values/json.js'
 import { anyRecord, exactly, whole } from '../../core/values/option-check.js'
 
 /** The description of a shape, if its check alone does not give it. */
@@ -115,7 +116,7 @@ const fieldsText = described(
     v.maxLength(2_000),
     v.rawTransform(({ dataset, addIssue, NEVER }): unknown => {
       try {
-        return JSON.parse(dataset.value)
+        return exactJson(dataset.value)
       } catch {
         addIssue({ message: 'must be an object in JSON, as {"order":4711}' })
         return NEVER
