@@ -53,7 +53,7 @@ import {
 } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 
-/** What some verbs of an operator are told besides the jobs. */
+/** The further arguments of some verbs of an operator. */
 interface VerbOptions {
   readonly reason?: string | undefined
   readonly place?: PlaceChange | undefined

@@ -16,7 +16,7 @@ export interface FieldWriter {
    * bytes as JSON. Resolves to false if nothing is kept of the job. Throws `InvalidArgumentError`.
    */
   set(fields: FieldChanges): Promise<boolean>
-  /** The fields that the job has now, whoever has set them; none if nothing is kept of the job. */
+  /** The present fields of the job. They are empty if nothing is kept of it. */
   get(): Promise<JobFields>
 }
 

@@ -127,7 +127,7 @@ const fieldsText = described(
   { type: 'string', examples: ['{"order":4711}'] },
 )
 
-/** What a filter says of its jobs besides their fields, in a query and in a body. */
+/** The conditions that a filter has in a query and in a body alike. */
 const filterParts = {
   group: v.exactOptional(v.pipe(v.string(), v.maxLength(256))),
   error: v.exactOptional(v.pipe(v.string(), v.maxLength(2_000))),

@@ -76,7 +76,7 @@ export async function jobsNamed(mill: Mill, facet: JobFacet, words: JobWords): P
   )
 }
 
-/** What the first of several words is: a declared queue, or a job by itself. Rejects with `UnknownQueueError` for neither. */
+/** The queue or the job that the first word names. Rejects with `UnknownQueueError` if it names neither. */
 async function leadOf(mill: Mill, facet: JobFacet, word: string): Promise<string | JobPlace> {
   if (mill.queues.has(word)) return word
   return (await placeIn(mill, facet, word)) ?? mill.queue(word).name

@@ -43,7 +43,8 @@ END`,
 
 /**
  * Records beats of running jobs, whose leases the caller has just renewed. Takes a queue, and a list of
- * `{id, fence, started, host, boot, pidns, pid, ticks, progress, checkpoint, codec, weight, log}` and how many bytes of a log are kept; what is absent stays. Returns null.
+ * `{id, fence, started, host, boot, pidns, pid, ticks, progress, checkpoint, codec, weight, log}`, in the order in which they were made,
+ * and how many bytes of a log are kept; what is absent stays. Returns null.
  */
 const recordBeats = sqlFunction(
   'beats_1',
