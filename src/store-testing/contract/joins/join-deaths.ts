@@ -20,6 +20,12 @@ export const joinDeaths = joinConcern('joins that die', [], {
     assert.equal((await scene.depth()).failed, 0)
   },
 
+  async 'jobs that an action names end in that order, and the join dies of the first'(scene) {
+    await scene.join({ sets: { all: 3 } })
+    await scene.records.bury(members, { ids: ['join.all.2', 'join.all.0', 'join.all.1'] })
+    assert.match((await scene.records.get('mail', 'join'))!.error!, /^member 'join\.all\.2' /)
+  },
+
   async 'the other members of a dead join go on'(scene) {
     await scene.join({ sets: { all: 2 } })
     await scene.dies()

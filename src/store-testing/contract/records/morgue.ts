@@ -41,6 +41,13 @@ export const morgue = plainConcern('morgue', [records], {
     assert.deepEqual(await scene.claimIds(), ['b', 'a'])
   },
 
+  async 'jobs that are revived by their ids come in the order of these'(scene) {
+    for (const id of ['a', 'b', 'c']) await scene.addDead(id)
+    await scene.records.morgue.revive(scene.queue, { ids: ['b', 'c', 'a'] })
+
+    assert.deepEqual(await scene.claimIds(), ['b', 'c', 'a'])
+  },
+
   async 'revive of all and of ‘failed’ takes every dead job'(scene) {
     for (const where of ['all', 'failed'] as const) {
       await scene.addDead(`${where} 1`)

@@ -148,8 +148,8 @@ END`,
  * a limit. Of running jobs: those that are not being cancelled; `p_next`: only those with payloads that are due later. `p_again`:
  * no joins of which a member is gone for good.
  *
- * Returns rows as `EndingRow` has them in the order of their states, each with its `state` and the number of its `payloads` that
- * are not in hand.
+ * Returns rows as `EndingRow` has them, in the order of the ids if there are some, otherwise of their states, each with its
+ * `state` and the number of its `payloads` that are not in hand.
  */
 export const selectJobs = sqlFunction(
   'select_1',
@@ -190,7 +190,7 @@ BEGIN
       ORDER BY e.finished_ms DESC, e.seq DESC, e.id DESC LIMIT p_most) z) e
     WHERE NOT by_ids AND k = ANY (p_states))
   SELECT json_agg(x ORDER BY k, a, s, n, id) INTO found FROM (
-    SELECT array_position(p_states, state) AS k, a, s, n, id, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,
+    SELECT CASE WHEN by_ids THEN array_position(p_ids, id) ELSE array_position(p_states, state) END AS k, a, s, n, id, json_build_object('id', id, 'state', state, 'task', task, 'fence', fence, 'attempt', attempt,
       'crashes', crashes, 'pool', pool, 'flags', flags, 'error', error, 'remember', remember_ms,
       'noted', (SELECT coalesce(c.payload, c.log) FROM @.checkpoint c WHERE c.id = r.id AND c.qid + 0 = p_q) IS NOT NULL,
       'payloads', (SELECT count(*) FROM @.payload p WHERE p.head = r.head AND NOT p.seq = ANY (coalesce(hand, '{}')))) AS x
