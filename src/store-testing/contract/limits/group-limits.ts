@@ -182,4 +182,21 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
       assert.equal((await scene.throttles.state('many', 'x'))?.forMs, 10_001)
     },
   ),
+
+  'a claim of an ordered queue goes on in its other shards, whatever its payloads weigh': orderedCase(
+    [groups, throttled],
+    async (scene) => {
+      await scene.openQueue({ name: 'wide', shards: 2, throttle: byGroup(rule(1, 10_000)) })
+      const shards = [
+        [
+          { id: 'd', group: 'x', payload: '"v"' },
+          { id: 'e', group: 'x', payload: '"vv"' },
+        ],
+        [{ id: 'a', group: 'y', payload: '"v"' }],
+      ]
+      for (const jobs of shards) await scene.enqueue(jobs, { queue: 'wide' })
+
+      assert.deepEqual(await scene.claimIds({ queue: 'wide', limit: 5 }), ['d', 'a'])
+    },
+  ),
 })

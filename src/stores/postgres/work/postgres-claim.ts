@@ -184,7 +184,8 @@ export class PostgresClaim {
       targets.map(({ queue }) => queue !== undefined && done.has(queue.qid)),
       by.alone === true,
       mostClaimBytes,
-      load,
+      // The jobs of a group have their average weight, which is no whole number.
+      Math.ceil(load),
       await recovery.run(),
     ])) as ClaimAnswer
   }
