@@ -199,4 +199,20 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
       assert.deepEqual(await scene.claimIds({ queue: 'wide', limit: 5 }), ['d', 'a'])
     },
   ),
+
+  'a claim of no jobs opens the lanes of every shard whose time has come, and tells of no wait': orderedCase(
+    [groups, throttled],
+    async (scene) => {
+      await scene.openQueue({ name: 'wide', shards: 2, throttle: byGroup(rule(1, 10_000)) })
+      await scene.enqueue(
+        ['d', 'e', 'a', 'b'].map((id) => ({ id, group: 'x' })),
+        { queue: 'wide' },
+      )
+      assert.deepEqual(await scene.claimIds({ queue: 'wide', limit: 5, leaseMs: longLeaseMs }), ['d'])
+      await scene.advance(10_001)
+
+      const { waits, more } = await scene.claim({ queue: 'wide', limit: 0 })
+      assert.deepEqual([waits, more], [[], true])
+    },
+  ),
 })

@@ -60,6 +60,15 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await oneByOne(scene, 5), ['y1', 'z1', 'x2', 'y2', 'z2'])
   },
 
+  async 'lanes that get jobs by one call have their turns in the order of these jobs, whether they are new or wait'(
+    scene,
+  ) {
+    await scene.add({ id: 'x1', group: 'x', delayMs: 9_000 })
+    await scene.add(...grouped('x2', 'y1', 'x3'))
+
+    assert.deepEqual(await oneByOne(scene, 3), ['x2', 'y1', 'x3'])
+  },
+
   async 'a group keeps its turn if its only job is replaced into another group after it got a new one in the same call'(
     scene,
   ) {

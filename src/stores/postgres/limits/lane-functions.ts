@@ -4,23 +4,23 @@ import { sqlFunction } from '../schema/sql-function.js'
 
 /**
  * Jobs of these groups wait from now on, in the same transaction. Takes a queue, an element for each job: its group, or null, and the
- * instant in µs from which it may begin; and that of now. Returns nothing. New lanes get turns in the order of the jobs that may begin:
- * a claim that comes while the group is held shuts its lane. Rows are locked in the order of the groups.
+ * instant in µs from which it may begin; and that of now. Returns nothing. Lanes that had no turn, new ones too, get one in the order
+ * of the jobs that may begin: a claim that comes while the group is held shuts its lane. Rows are locked in the order of the groups.
  */
 const enterLanes = sqlFunction(
   'enter_lanes_1',
   'p_q int, p_grps text[], p_dues bigint[], p_t bigint',
   'void',
-  `DECLARE grps text[]; dues bigint[]; n int;
+  `DECLARE grps text[]; dues bigint[]; turns bigint[]; n int;
 BEGIN
   SELECT array_agg(g ORDER BY o), array_agg(d ORDER BY o) INTO grps, dues FROM (
     SELECT g COLLATE "C" AS g, min(d) AS d, min(o) FILTER (WHERE d <= p_t) AS o FROM unnest(p_grps, p_dues) WITH ORDINALITY x (g, d, o) WHERE g IS NOT NULL GROUP BY 1) x;
   IF grps IS NULL THEN RETURN; END IF;
+  turns := array(SELECT CASE WHEN d <= p_t THEN nextval('@.lane_turn') END FROM unnest(dues) d);
   UPDATE @.queue SET limited = true WHERE qid = p_q AND NOT limited;
   LOOP
-    INSERT INTO @.lane (qid, grp, turn, due) SELECT p_q, g, turn, CASE WHEN turn IS NULL THEN d END FROM (
-      SELECT g, d, CASE WHEN d <= p_t THEN nextval('@.lane_turn') END AS turn FROM unnest(grps, dues) x (g, d)
-        WHERE NOT EXISTS (SELECT FROM @.lane l WHERE l.qid = p_q AND l.grp = x.g) OFFSET 0) x ORDER BY g ON CONFLICT DO NOTHING;
+    INSERT INTO @.lane (qid, grp, turn, due) SELECT p_q, g, turn, CASE WHEN turn IS NULL THEN d END FROM unnest(grps, dues, turns) x (g, d, turn)
+      WHERE NOT EXISTS (SELECT FROM @.lane l WHERE l.qid = p_q AND l.grp = x.g) ORDER BY g ON CONFLICT DO NOTHING;
     SELECT count(*) INTO n FROM (SELECT FROM @.lane WHERE qid = p_q AND grp = ANY (grps) ORDER BY grp FOR KEY SHARE) x;
     EXIT WHEN n = cardinality(grps);
   END LOOP;
@@ -29,7 +29,7 @@ BEGIN
   IF NOT FOUND THEN RETURN; END IF;
   FOR i IN 1 .. cardinality(grps) LOOP
     IF dues[i] <= p_t THEN
-      UPDATE @.lane SET turn = CASE WHEN NOT paused THEN nextval('@.lane_turn') END, blocked = paused, due = NULL
+      UPDATE @.lane SET turn = CASE WHEN NOT paused THEN turns[i] END, blocked = paused, due = NULL
         WHERE qid = p_q AND grp = grps[i] AND turn IS NULL AND shut_until IS NULL AND NOT blocked;
     ELSE
       UPDATE @.lane SET due = dues[i]

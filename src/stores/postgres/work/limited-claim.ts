@@ -46,10 +46,11 @@ export class LimitedClaim {
     const asking = [qid, limit, isAlone, this.#mostBytes]
     const payloads = mostPayloads(from)
     let look = seen
+    let most = limit
     let misses = 0
     for (;;) {
       const limited = new LimitedQueue(look)
-      const decided = limited.decide({ ...from, limit }, by, this.#mostBytes - bytes)
+      const decided = limited.decide({ ...from, limit: most }, by, this.#mostBytes - bytes)
       if (decided === undefined) return { queue: limited, now: look.now, jobs: [], fence: null, bytes: 0 }
       const { key, version } = look.limits
       const leaseMs = Math.round(from.leaseMs ?? by.leaseMs)
@@ -70,8 +71,8 @@ export class LimitedClaim {
         await this.#recovery.noteRun(answer.run)
         look = (await this.#connection.call(lookAtLimits, [...asking, [], true, payloads])) as LimitsLook
       } else if ('stale' in answer) {
-        // A queue that had nothing to grant is not worth another try: a later one may have granted already.
-        if (!seen.grants) return { queue: new LimitedQueue(look), now: look.now, jobs: [], fence: null, bytes: 0 }
+        // A queue that had nothing to grant grants nothing now, but opens its lanes: a later queue may have granted already.
+        if (!seen.grants) most = 0
         if (answer.short) misses += 1
         look = answer.stale
       } else {
