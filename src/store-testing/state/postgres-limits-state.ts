@@ -61,13 +61,15 @@ async function canonicalThrottle(ask: AskPostgres, row: ThrottleRow, now: number
   }
   const at = Math.max(now, last_at ?? now)
   const fromOf = (subject: string) => at - longestCountedMs(rulesOfSubject(throttle, subject, rateOf))
-  const counters = await Promise.all(
-    (await ask('SELECT * FROM @.counter WHERE scope = $1', [scope])).map(async (counter) => {
-      const subject = String(counter['subject'])
-      const starts = await ask('SELECT at, nth FROM @.start WHERE tid = $1 ORDER BY at', [counter['tid']])
-      return { group: subject, counter: counterOf(row, counter, starts, rulesOfSubject(throttle, subject, rateOf)) }
-    }),
-  )
+  const counters: { readonly group: string; readonly counter: Counter }[] = []
+  for (const counter of await ask('SELECT * FROM @.counter WHERE scope = $1', [scope])) {
+    const subject = String(counter['subject'])
+    const starts = await ask('SELECT at, nth FROM @.start WHERE tid = $1 ORDER BY at', [counter['tid']])
+    counters.push({
+      group: subject,
+      counter: counterOf(row, counter, starts, rulesOfSubject(throttle, subject, rateOf)),
+    })
+  }
   return {
     scope,
     by: counts_by,
