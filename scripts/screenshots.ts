@@ -10,7 +10,7 @@ import { PageBrowser } from '../test/page/page-browser.js'
 import { PageHand } from '../test/page/page-hand.js'
 import { places } from '../test/page/page-places.js'
 import { PageScene } from '../test/page/page-scene.js'
-import { shopLife } from '../test/page/shop-life.js'
+import { shopAtWork, shopLife } from '../test/page/shop-life.js'
 import { sendMail } from '../test/page/shop-tasks.js'
 import { palettePng } from './palette-png.js'
 import { terminalSvg } from './terminal-svg.js'
@@ -25,28 +25,37 @@ mkdirSync(folder, { recursive: true })
 
 const scene = await PageScene.on('sqlite')
 const endWork = await shopLife(scene, { hasPast: true })
+const livesSince = performance.now()
 const url = await scene.window()
 writeFileSync(join(folder, 'stats-watch.svg'), watchedStats())
 const browser = await PageBrowser.launch()
 let bytes = 0
-for (const [width, height] of sizes)
-  for (const scheme of ['light', 'dark'] as const)
-    for (const [name, place] of Object.entries(places)) {
-      const { page } = await browser.tab({ width, height, scheme })
-      await PageHand.at(page, url + place)
-      if (name === 'events') await someMail()
-      // Until the curves are drawn.
-      await page.waitForTimeout(300)
-      const picture = palettePng(await page.screenshot({ animations: 'disabled', caret: 'hide' }))
-      writeFileSync(join(folder, `${name}-${width}-${scheme}.png`), picture)
-      bytes += picture.length
-      const faults = await browser.closeTabs()
-      if (faults.length > 0) throw new Error(`${name} at ${width} px, ${scheme}: ${faults.join('; ')}`)
-    }
+const { overview, ...standing } = places
+await takePictures(standing)
+const closeShop = await shopAtWork(scene, { minutes: 2.5, stoodMs: performance.now() - livesSince })
+await takePictures({ overview })
 console.log(`${Object.keys(places).length * sizes.length * 2} pictures, ${(bytes / 1e6).toFixed(2)} MB`)
 await browser.close()
+await closeShop()
 await endWork()
 await scene.close()
+
+async function takePictures(of: Readonly<Record<string, string>>): Promise<void> {
+  for (const [width, height] of sizes)
+    for (const scheme of ['light', 'dark'] as const)
+      for (const [name, place] of Object.entries(of)) {
+        const { page } = await browser.tab({ width, height, scheme })
+        await PageHand.at(page, url + place)
+        if (name === 'events') await someMail()
+        // Until the curves are drawn.
+        await page.waitForTimeout(300)
+        const picture = palettePng(await page.screenshot({ animations: 'disabled', caret: 'hide' }))
+        writeFileSync(join(folder, `${name}-${width}-${scheme}.png`), picture)
+        bytes += picture.length
+        const faults = await browser.closeTabs()
+        if (faults.length > 0) throw new Error(`${name} at ${width} px, ${scheme}: ${faults.join('; ')}`)
+      }
+}
 
 /** For who watches what happens in the queue. */
 async function someMail(): Promise<void> {

@@ -1,5 +1,9 @@
-/** The life of a shop: jobs in every state, two reports that run, dead ones of several errors, and a past of a week. */
+/**
+ * The life of a shop: jobs in every state, two reports that run, dead ones of several errors, and a past of a day. The shop at
+ * work is the same some minutes later: what waited is done, and what comes is done at once.
+ */
 
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Mill } from 'millrace'
 import type { HistoryEntry, WorkerRecord } from 'millrace/store'
 import { nextEvent } from '../next-event.js'
@@ -156,9 +160,10 @@ function minuteOf(queue: string, agoMinutes: number): HistoryEntry['counts'] {
   }
 }
 
-async function past(scene: PageScene): Promise<void> {
+/** The last minutes before now. */
+async function past(scene: PageScene, length: number): Promise<void> {
   const { history } = await scene.store()
-  const minutes = Array.from({ length: 24 * 60 }, (_, i) => i + 1)
+  const minutes = Array.from({ length }, (_, i) => i + 1)
   for (const queue of Object.keys(tempo))
     await history!.add(
       minutes.map((ago) => ({
@@ -178,6 +183,43 @@ export async function shopLife(scene: PageScene, { hasPast = false } = {}): Prom
   await ended(scene)
   await waiting(scene)
   await otherWorkers(scene)
-  if (hasPast) await past(scene)
+  if (hasPast) await past(scene, 24 * 60)
   return atWork(scene)
+}
+
+/** Of each queue that is served, a job as it comes in the course of a day. */
+const incoming: Readonly<Record<string, (mill: Mill, n: number) => Promise<unknown>>> = {
+  mail: (mill, n) => mill.enqueue(sendMail, { to: `customer-${n}@example.org`, subject: 'Your order is on its way' }),
+  newsletter: (mill, n) =>
+    mill.enqueue(sendMail, { to: `reader-${n}@example.org`, subject: 'News of the week' }, { queue: 'newsletter' }),
+  payments: (mill, n) => mill.enqueue(chargeCard, { order: 5_000 + n, cents: 1_990 }),
+  thumbnails: (mill, n) => mill.enqueue(resizeImage, { file: `product-${200 + n}.jpg`, width: 640 }),
+  orders: (mill, n) => mill.enqueue(syncOrder, { order: `A-${2_000 + n}` }),
+  stock: (mill, n) => mill.enqueue(syncStock, { sku: `mug-${n}` }),
+  feeds: (mill, n) => mill.enqueue(fetchFeed, { url: `https://host-${n}.example/feed.xml` }, { group: `host-${n}` }),
+}
+
+/**
+ * Works at the tempo of the past for so many minutes, and goes on. Ends with what is returned. `stoodMs`: how long ago the past ended;
+ * the minutes since then are filled in.
+ */
+export async function shopAtWork(
+  scene: PageScene,
+  { minutes, stoodMs }: { readonly minutes: number; readonly stoodMs: number },
+): Promise<() => Promise<void>> {
+  const { mill } = scene
+  const { workers } = await scene.store()
+  for (const { id } of others) await workers!.remove(id)
+  await past(scene, Math.ceil(stoodMs / minuteMs))
+  const worker = mill.worker({ queues: Object.keys(incoming), concurrency: 20 })
+  await worker.start()
+  let n = 0
+  const timers = Object.entries(incoming).map(([queue, enqueue]) =>
+    setInterval(() => void enqueue(mill, ++n), minuteMs / tempo[queue]!),
+  )
+  await delay(minutes * minuteMs)
+  return async () => {
+    for (const timer of timers) clearInterval(timer)
+    await worker.stop()
+  }
 }

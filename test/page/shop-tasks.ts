@@ -23,6 +23,8 @@ export const chargeCard = defineTask({
   queue: 'payments',
   retry: { max: 0 },
   run: async ({ order }: { readonly order: number; readonly cents: number }) => {
+    // The bank answers again.
+    if (order >= 5_000) return
     if (order % 2 === 0) throw new TypeError("Cannot read properties of undefined (reading 'brand')")
     throw new Error('connect ECONNREFUSED 10.0.4.17:8443')
   },
@@ -40,9 +42,11 @@ export const renderReport = defineTask({
   queue: 'reports',
   retry: { max: 3 },
   run: async ({ pages, failing }: { readonly pages: number; readonly failing?: string }, ctx: JobContext) => {
-    for (let page = 1; page <= 12; page += 1) ctx.log(`page ${page} of ${pages}: 4 charts, 2 tables`)
-    ctx.progress(0.62, `page ${Math.round(0.62 * pages)} of ${pages}`)
-    await ctx.checkpoint({ page: 12 })
+    const done = Math.round(0.62 * pages)
+    for (let page = Math.max(1, done - 11); page <= done; page += 1)
+      ctx.log(`page ${page} of ${pages}: 4 charts, 2 tables`)
+    ctx.progress(0.62, `page ${done} of ${pages}`)
+    await ctx.checkpoint({ page: done })
     await ctx.fields.set({ region: 'eu-west', customer: 4711 })
     await ctx.enqueue(resizeImage, { file: 'cover.png', width: 640 })
     if (failing !== undefined) throw new Error(failing)
