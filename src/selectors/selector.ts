@@ -7,7 +7,7 @@ export interface Candidate {
   readonly name: string
   /** Lottery tickets, 1 … 100. */
   readonly weight: number
-  /** Ms since its oldest ready job was due; absent if none is ready or the worker did not ask. */
+  /** Ms since its oldest ready job could begin; absent if none is ready or the worker did not ask. */
   readonly headAgeMs?: number
 }
 

@@ -95,7 +95,7 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
   },
   job: {
     lease_until: leaseMs,
-    ...{ stamp: 'wall', expires_at: 'wall', successor_stamp: 'wall' },
+    ...{ stamp: 'wall', expires_at: 'wall', waited_until: 'wall', successor_stamp: 'wall' },
     ...{
       created_at: 'told',
       updated_at: 'told',

@@ -29,6 +29,7 @@ import { waiting } from './jobs/waiting.js'
 import { joinDeaths } from './joins/join-deaths.js'
 import { joinEnds } from './joins/join-ends.js'
 import { joining } from './joins/joining.js'
+import { waitedLags } from './joins/waited-lags.js'
 import { bothThrottles } from './limits/both-throttles.js'
 import { groupLimits } from './limits/group-limits.js'
 import { groupRates } from './limits/group-rates.js'
@@ -129,6 +130,7 @@ export const storeContract: readonly ContractConcern[] = [
   joining,
   joinEnds,
   joinDeaths,
+  waitedLags,
   stepping,
   signalling,
   closing,

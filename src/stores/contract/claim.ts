@@ -56,7 +56,7 @@ export interface Claimed {
    * and the reason for granting no more if fewer jobs than asked for were ready.
    */
   readonly waits: Wait[]
-  /** With `heads`: for each entry of `from`, ms since its oldest ready job was due; absent if none is ready. */
+  /** With `heads`: for each entry of `from`, ms since its oldest ready job could begin, as for `lagMs`; absent if none is ready. */
   readonly heads?: { readonly queue: string; readonly shard?: number; readonly ageMs?: number }[]
   /** Whether a queue that was asked has more ready jobs now. */
   readonly more: boolean

@@ -17,7 +17,10 @@ export interface QueueDepth {
   readonly fresh: number
   /** Waiting jobs that failed at least once. */
   readonly retries: number
-  /** Ms since the oldest due job should have started; 0 if none is due. */
+  /**
+   * Ms since the oldest due job could begin: it was due, and waited for no other job and no signal any more; 0 if none is
+   * due. Of the jobs of one priority that have waited so, at least those in the first 1,000 places count.
+   */
   readonly lagMs: number
   /** Ordered queues only: the lag of each shard. */
   readonly shardLagsMs?: readonly number[]

@@ -9,7 +9,7 @@ import { boundsOf, changedLimits, limitsIn, saidLimits } from '../rules/limit-ru
 import { shardOf } from '../rules/payloads.js'
 import { depthOfShards } from '../rules/queue-counts.js'
 import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../rules/queue-form.js'
-import { dueAt } from '../rules/sequence.js'
+import { ableSince, dueAt } from '../rules/sequence.js'
 import type { MemoryJob } from './queue/memory-job.js'
 import type { MemoryJoins } from './queue/memory-joins.js'
 import { MemoryLimits, type ShardSettings } from './queue/memory-limits.js'
@@ -240,7 +240,7 @@ export function depth(shards: readonly MemoryQueue[], now: number): QueueDepth {
 function shardDepth(queue: MemoryQueue, now: number): QueueDepth {
   const { ready, suspects, scheduled } = queue
   const retries = [...ready, ...suspects, ...scheduled].filter((job) => job.attempt > 1).length
-  const due = scheduled.first === undefined ? [] : [scheduled.first]
+  const due = scheduled.first === undefined ? 0 : now - dueAt(scheduled.first.stamp)
   return {
     queue: queue.settings.name,
     ready: ready.size + suspects.size,
@@ -252,7 +252,7 @@ function shardDepth(queue: MemoryQueue, now: number): QueueDepth {
     dead: queue.dead.size,
     fresh: queue.waiting - retries,
     retries,
-    lagMs: oldestAgeMs([...ready, ...suspects, ...due], now) ?? 0,
+    lagMs: Math.max(0, due, oldestAgeMs([...ready, ...suspects], now) ?? 0),
     processed: queue.processed,
     failed: queue.failed,
     crashed: queue.crashed,
@@ -263,9 +263,12 @@ function shardDepth(queue: MemoryQueue, now: number): QueueDepth {
   }
 }
 
-/** Ms since the first of these jobs was due, 0 if none is yet; undefined if there are no jobs. */
+/** Ms since the first of these jobs could begin, 0 if none can yet; undefined if there are no jobs. */
 export function oldestAgeMs(jobs: Iterable<MemoryJob>, now: number): number | undefined {
   let oldest: number | undefined
-  for (const job of jobs) oldest = Math.min(oldest ?? job.stamp, job.stamp)
-  return oldest === undefined ? undefined : Math.max(0, now - dueAt(oldest))
+  for (const { stamp, waitedUntil } of jobs) {
+    const since = ableSince(stamp, waitedUntil)
+    oldest = Math.min(oldest ?? since, since)
+  }
+  return oldest === undefined ? undefined : Math.max(0, now - oldest)
 }

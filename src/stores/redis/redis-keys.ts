@@ -65,7 +65,10 @@ export const shardKeys = [
   'calls',
   /** List of remembered calls, oldest first. */
   'call-order',
-  /** Hash: settings, counters, the last values given (fence, stamp, sequence), leads. */
+  /**
+   * Hash: settings, counters, the last values given (fence, stamp, sequence), leads; `waited` once a job has waited for
+   * others, or for a signal.
+   */
   'meta',
   /**
    * Sorted set: the marker that a waiter is to be woken. On a cluster also the name of the channel that announces it.

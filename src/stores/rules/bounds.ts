@@ -53,6 +53,12 @@ export function rememberedForMs(state: 'completed' | 'cancelled', rememberMs: nu
 /** The longest time, in ms, for which one call keeps results for a caller that waits: a dead caller leaves no more behind. */
 export const longestExpectMs = 60_000
 
+/**
+ * The most jobs of one priority that a store looks at for the lag of their queue. It looks at more than one only if those
+ * in front have waited for other jobs, or for a signal.
+ */
+export const mostLagLooks = 1_000
+
 /** The most queues and shards that one claim may ask: the contract's bound. */
 export const mostPerTrip = 16
 

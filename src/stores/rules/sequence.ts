@@ -38,6 +38,14 @@ export function dueAt(stampUs: number): number {
 }
 
 /**
+ * Since when a job could begin: it was due, and waited for no other job and no signal any more. Its lag counts from then,
+ * whatever its place.
+ */
+export function ableSince(stampUs: number, waitedUntilMs: number | null | undefined): number {
+  return Math.max(dueAt(stampUs), waitedUntilMs ?? 0)
+}
+
+/**
  * What becomes of the due time of a job that gets another place. It keeps its place among those of its priority if its due
  * time stays (`'kept'`) or it is due already (`'due'`, whether or not that was noticed). `'behind'`: it was not due, and is
  * ready behind the others. A number: the instant at which it will be due.

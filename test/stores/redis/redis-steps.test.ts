@@ -102,6 +102,16 @@ describe('the check of a queue with steps and waits', () => {
     expect((await scene.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
   })
 
+  it.each([{}, { reason: 'unrecoverable' }])('finds nothing if a job has waited and is dead, %o', async (how) => {
+    const scene = await opened()
+    await scene.end(await stepped(scene), { kind: 'wait', signal: 'approved' })
+    await scene.store.steps.signal({ queue, id: 'a' }, { name: 'approved' })
+    await scene.end((await scene.take())[0]!, { kind: 'bury', ...how })
+    const { state, reason } = (await scene.store.records.get(queue, 'a'))!
+    expect({ state, reason }).toEqual({ state: 'dead', reason: undefined, ...how })
+    expect((await scene.health.check()).filter(({ level }) => level !== 'ok')).toEqual([])
+  })
+
   const faults: [string, RegExp, RegExp, (scene: RedisScene) => unknown][] = [
     [
       'steps without a job',

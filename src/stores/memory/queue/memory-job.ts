@@ -55,6 +55,8 @@ export interface MemoryJob {
   steps: readonly StoredStep[]
   /** The signal that it waits for. */
   awaits: { readonly signal: string; readonly until: number | undefined } | undefined
+  /** When its last wait for members or for a signal was over. */
+  waitedUntil: number | undefined
   /** The payloads of a waiting or dead job of an ordered queue. */
   payloads: PayloadSet | undefined
   /** The payloads that the claim of a running job took. */
@@ -115,6 +117,7 @@ export function newMemoryJob(
     reason: undefined,
     steps: [],
     awaits: undefined,
+    waitedUntil: undefined,
     payloads: undefined,
     inHand: [],
     successor: undefined,

@@ -258,8 +258,8 @@ export class MemoryQueue {
     const { spec } = job
     const runAt = spec.runAt ?? now + boundedDelayMs(spec, now, now)
     job.expiresAt = expiryOf(spec, now)
-    if (runAt > now) this.move(job, 'scheduled', now, { stamp: stampOf(runAt) })
-    else this.move(job, 'ready', now)
+    if (runAt > now) this.move(job, 'scheduled', now, { stamp: stampOf(runAt), waitedUntil: now })
+    else this.wake(job, now)
   }
 
   take(
@@ -293,7 +293,12 @@ export class MemoryQueue {
   await(job: MemoryJob, { signal, withinMs }: SignalWait, now: number): void {
     const until = withinMs === undefined ? undefined : now + withinMs
     this.move(job, 'waiting', now, { awaits: { signal, until }, expiresAt: undefined })
-    if (job.steps.some((step) => isSignalEntry(step) && step.name === signal)) this.promote(job, now)
+    if (job.steps.some((step) => isSignalEntry(step) && step.name === signal)) this.wake(job, now)
+  }
+
+  /** The wait of a job is over: it is ready in its old place. */
+  wake(job: MemoryJob, now: number): void {
+    this.move(job, 'ready', now, { waitedUntil: now })
   }
 
   promote(job: MemoryJob, now: number): void {

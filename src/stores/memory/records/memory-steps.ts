@@ -10,9 +10,8 @@ import type { MemoryQueue } from '../queue/memory-queue.js'
 import { extend } from '../work/memory-settle.js'
 
 export function memorySteps(store: MemoryAdmin): Steps {
-  /** The wait of a job is over: it is ready in its place. */
   function wake(queue: MemoryQueue, job: MemoryJob, now: number): void {
-    queue.promote(job, now)
+    queue.wake(job, now)
     if (queue.isCalling(job.spec.id, now)) store.ring(job.queue)
   }
 

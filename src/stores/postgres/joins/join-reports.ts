@@ -77,7 +77,7 @@ BEGIN
   IF EXISTS (SELECT FROM @.join_set WHERE jid = jj.jid AND ${isIncomplete}) THEN RETURN NULL; END IF;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   due := coalesce(jj.run_at, ms + jj.delay_ms);
-  UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, updated_ms = ms, expires_ms = ms + jj.expires_ms, flags = CASE WHEN due > ms THEN flags | 1 ELSE flags END,
+  UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, updated_ms = ms, waited_ms = ms, expires_ms = ms + jj.expires_ms, flags = CASE WHEN due > ms THEN flags | 1 ELSE flags END,
     stamp = CASE WHEN due > ms THEN due * 1000 * way ELSE stamp END, seq = CASE WHEN due > ms THEN coalesce(arrival, abs(seq)) ELSE seq END
     WHERE id = p_id AND qid + 0 = p_q;
   UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp AND due <= ms;

@@ -77,7 +77,7 @@ const wakeJob = sqlFunction(
   `DECLARE o @.job;
 BEGIN
   DELETE FROM @.signal_wait WHERE id = p_id AND qid + 0 = p_q;
-  UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, flags = flags & ~128 | 64, updated_ms = @.us() / 1000 WHERE id = p_id AND qid + 0 = p_q RETURNING * INTO o;
+  UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, flags = flags & ~128 | 64, updated_ms = @.us() / 1000, waited_ms = @.us() / 1000 WHERE id = p_id AND qid + 0 = p_q RETURNING * INTO o;
   UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp;
   IF o.grp IS NOT NULL THEN PERFORM @.enter_lanes_1(p_q, ARRAY[o.grp], ARRAY[abs(o.stamp)], @.us()); END IF;
   IF o.attempt > 1 THEN INSERT INTO @.tally (qid, retries) VALUES (p_q, 1); END IF;

@@ -10,7 +10,7 @@ import { recordsTables } from './records-tables.js'
  * written then. A place is `stamp`, the instant in µs from which the job may begin, negated in a queue that takes the
  * latest first; and `seq`, which orders equal stamps: the number of its arrival, or another if it has come behind others since, and
  * then `arrival` is that number. `flags`: see `jobFlags`. `pool`: 0, 1 for a suspect, 2 in the lane of its group, -1: it waits for
- * its members or for a signal. `places`: of a member, in its joins. The columns from `head` on are for ordered queues: see
+ * its members or for a signal. `waited_ms`: when its last such wait was over, from which its lag counts. `places`: of a member, in its joins. The columns from `head` on are for ordered queues: see
  * `ordered-tables`.
  *
  * Dead rows must go soon, however few they are, and truncating a table would lock everybody out.
@@ -19,7 +19,7 @@ const job = `
 CREATE TABLE @.job (
   stamp bigint NOT NULL, seq bigint NOT NULL DEFAULT nextval('@.job_seq'), fence bigint NOT NULL DEFAULT 0,
   created_ms bigint NOT NULL, updated_ms bigint NOT NULL, expires_ms bigint, remember_ms bigint NOT NULL DEFAULT 0,
-  qid int NOT NULL, weight int NOT NULL DEFAULT 0,
+  waited_ms bigint, qid int NOT NULL, weight int NOT NULL DEFAULT 0,
   pool smallint NOT NULL DEFAULT 0, rank int NOT NULL DEFAULT 0, attempt smallint NOT NULL DEFAULT 1,
   crashes smallint NOT NULL DEFAULT 0, flags smallint NOT NULL DEFAULT 0,
   id text COLLATE "C" NOT NULL, task text NOT NULL, grp text COLLATE "C", codec text, meta text, error text, payload text NOT NULL, places text,

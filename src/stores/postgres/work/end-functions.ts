@@ -83,6 +83,7 @@ BEGIN
       UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error,
         pool = CASE WHEN e.pool = 0 AND o.grp IS NOT NULL THEN 2 ELSE e.pool END,
         flags = o.flags & 116 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END,
+        waited_ms = CASE WHEN e.signal IS NULL THEN o.waited_ms ELSE ms END,
         stamp = CASE e."to" WHEN 'back' THEN o.stamp WHEN 'line' THEN t * way ELSE (t + e.delay) * way END,
         seq = CASE e."to" WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE coalesce(o.arrival, abs(o.seq)) END,
         arrival = CASE e."to" WHEN 'line' THEN coalesce(o.arrival, abs(o.seq)) ELSE o.arrival END

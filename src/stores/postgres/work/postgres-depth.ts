@@ -14,7 +14,7 @@ const countJobs = sqlFunction(
   'depth_1',
   'p_qids int[]',
   'json',
-  `DECLARE t bigint := @.us(); rows json[] := '{}'; q @.queue; c record; p int; r bigint; s bigint; oldest bigint; later bigint; n bigint;
+  `DECLARE t bigint := @.us(); rows json[] := '{}'; q @.queue; c record; p int; r bigint; s bigint; w bigint; oldest bigint; later bigint; n bigint;
 BEGIN
   FOR i IN 1 .. cardinality(p_qids) LOOP
     SELECT * INTO q FROM @.queue WHERE qid = p_qids[i];
@@ -28,17 +28,18 @@ BEGIN
       SELECT rank INTO r FROM @.job WHERE qid = q.qid AND pool = p AND rank > r ORDER BY qid, pool, rank LIMIT 1;
       EXIT WHEN r IS NULL;
       IF q.ord = 'lifo' THEN
-        SELECT -stamp INTO s FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND fence = 0
+        SELECT -stamp, waited_ms INTO s, w FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND fence = 0
           ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT 1;
         SELECT count(*) INTO n FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND stamp < -t AND fence = 0;
       ELSE
-        SELECT stamp INTO s FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND fence = 0 ORDER BY qid, pool, rank, stamp LIMIT 1;
+        SELECT stamp, waited_ms INTO s, w FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND fence = 0 ORDER BY qid, pool, rank, stamp LIMIT 1;
         SELECT count(*) INTO n FROM @.job WHERE qid = q.qid AND pool = p AND rank = r AND stamp > t AND fence = 0;
       END IF;
+      IF w IS NOT NULL THEN s := @.first_able_1(q.qid, q.ord, p, r::int); END IF;
       oldest := least(oldest, s); later := later + n;
     END LOOP;
     END LOOP;
-    oldest := least(oldest, (SELECT min(abs(stamp)) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0));
+    oldest := least(oldest, (SELECT min(greatest(abs(stamp), waited_ms * 1000)) FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0));
     rows := rows || json_build_object('waiting', c.waiting, 'later', later, 'retries', c.retries, 'dead', c.dead,
       'processed', c.processed, 'failed', c.failed, 'crashed', c.crashed, 'expired', c.expired,
       'aside', (SELECT count(*) FROM @.job WHERE qid = q.qid AND pool = -1),

@@ -1,5 +1,6 @@
 /** Claiming and completing in the database. */
 
+import { mostLagLooks } from '../../rules/bounds.js'
 import { claimedJob } from '../schema/claimed-job.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
@@ -216,12 +217,42 @@ BEGIN
 END`,
 )
 
-/** Takes queues. Returns for each the age of its oldest ready job, in ms; null if none is ready. Suspects do not count. */
+/**
+ * Takes a queue, its order, a pool and a priority, whose first job has waited for others or for a signal. Returns since when
+ * the oldest of its jobs could begin, in µs. None could before its stamp, so those behind the oldest so far are not looked at.
+ */
+const firstAble = sqlFunction(
+  'first_able_1',
+  'p_q int, p_ord text, p_pool int, p_rank int',
+  'bigint',
+  `DECLARE o record; since bigint;
+BEGIN
+  IF p_ord = 'lifo' THEN
+    FOR o IN SELECT -stamp AS place, waited_ms * 1000 AS waited FROM @.job WHERE qid = p_q AND pool = p_pool AND rank = p_rank AND fence = 0
+        ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT ${mostLagLooks} LOOP
+      EXIT WHEN o.place >= since;
+      since := least(since, greatest(o.place, o.waited));
+    END LOOP;
+  ELSE
+    FOR o IN SELECT stamp AS place, waited_ms * 1000 AS waited FROM @.job WHERE qid = p_q AND pool = p_pool AND rank = p_rank AND fence = 0
+        ORDER BY qid, pool, rank, stamp LIMIT ${mostLagLooks} LOOP
+      EXIT WHEN o.place >= since;
+      since := least(since, greatest(o.place, o.waited));
+    END LOOP;
+  END IF;
+  RETURN since;
+END`,
+)
+
+/**
+ * Takes queues. Returns for each how long ago its oldest ready job could begin, in ms; null if none is ready. Suspects do not
+ * count.
+ */
 export const headAges = sqlFunction(
   'heads_1',
   'p_qids int[]',
   'json',
-  `DECLARE t bigint := @.us(); o text; r bigint; s bigint; p int; oldest bigint; ages bigint[] := '{}';
+  `DECLARE t bigint := @.us(); o text; r bigint; s bigint; w bigint; p int; oldest bigint; ages bigint[] := '{}';
 BEGIN
   FOR i IN 1 .. cardinality(p_qids) LOOP
     SELECT ord INTO o FROM @.queue WHERE qid = p_qids[i];
@@ -232,13 +263,15 @@ BEGIN
       SELECT rank INTO r FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank > r ORDER BY qid, pool, rank LIMIT 1;
       EXIT WHEN r IS NULL;
       IF o = 'lifo' THEN
-        SELECT -stamp INTO s FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank = r AND stamp >= -t AND fence = 0
+        SELECT -stamp, waited_ms INTO s, w FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank = r AND stamp >= -t AND fence = 0
           ORDER BY qid DESC, pool DESC, rank DESC, stamp DESC LIMIT 1;
       ELSE
-        SELECT stamp INTO s FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank = r AND stamp <= t AND fence = 0
+        SELECT stamp, waited_ms INTO s, w FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank = r AND stamp <= t AND fence = 0
           AND (p = 2 OR stamp >= coalesce((SELECT stamp FROM @.floor WHERE qid = p_qids[i] AND rank = r), -9223372036854775807))
           ORDER BY qid, pool, rank, stamp LIMIT 1;
       END IF;
+      -- Were the clock set back, a wait might be over later than now.
+      IF w IS NOT NULL THEN s := least(@.first_able_1(p_qids[i], o, p, r::int), t); END IF;
       oldest := least(oldest, s);
     END LOOP;
     END LOOP;
@@ -248,4 +281,4 @@ BEGIN
 END`,
 )
 
-export const stepFunctions = [nextPlace, claimJobs, completeJobs, appointLeads, headAges]
+export const stepFunctions = [nextPlace, claimJobs, completeJobs, appointLeads, firstAble, headAges]

@@ -403,10 +403,10 @@ function mergedWaits(answers: readonly ClaimReply[]): Wait[] {
 
 /**
  * KEYS: those of one shard. No ARGV.
- * Returns the age in ms of the oldest ready job that every claim may take, or -1.
+ * Returns for how many ms the oldest ready job that every claim may take could have begun, or -1.
  */
 const headsLua = `
-local oldest = oldest_ready(tonumber(call('HGET', META, 'stale')))
+local oldest = oldest_ready(unpack(call('HMGET', META, 'stale', 'waited')))
 return oldest and age_of(oldest) or -1
 `
 

@@ -120,7 +120,7 @@ if wants_heads then
   for n = 0, ASKED - 1 do
     at(n)
     know_form()
-    local oldest = oldest_ready(tonumber(call('HGET', META, 'stale')))
+    local oldest = oldest_ready(unpack(call('HMGET', META, 'stale', 'waited')))
     heads[n + 1] = oldest and age_of(oldest) or -1
   end
 end

@@ -25,6 +25,8 @@ export interface JobPast {
 }
 
 export function readPast(past: Buffer): JobPast {
+  // Behind a plus is when its last wait was over.
+  const reasonAt = past[19] === 43 ? 26 : 19
   return {
     // A capital: the job has steps or signals.
     state: String.fromCharCode(past[0]! | 32),
@@ -33,7 +35,7 @@ export function readPast(past: Buffer): JobPast {
     stamp: readNumber(past, 7, 7),
     attempt: past.readUIntBE(14, 3),
     crashes: past.readUInt16BE(17),
-    ...(past.length > 19 ? { reason: past.toString('utf8', 20) } : {}),
+    ...(past.length > reasonAt ? { reason: past.toString('utf8', reasonAt + 1) } : {}),
   }
 }
 

@@ -226,7 +226,8 @@ local function is_whole(rec)
   return not has(flags, 16) or (length ~= nil and from + tonumber(length) <= #rec)
 end
 local function is_past(past)
-  return #past >= 19 and find('lrxswacd', string.lower(sub(past, 1, 1)), 1, true) and (#past == 19 or sub(past, 20, 20) == '=')
+  local behind = sub(past, 20, 20) == '+' and 26 or 19
+  return #past >= behind and find('lrxswacd', string.lower(sub(past, 1, 1)), 1, true) and (#past == behind or sub(past, behind + 1, behind + 1) == '=')
 end
 -- The job; nil if there is none; false and the key if it is unreadable.
 local function look(id)

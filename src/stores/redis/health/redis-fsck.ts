@@ -308,6 +308,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   expired: counter,
   expiringAt: counter,
   lost: counter,
+  waited: /^1$/,
 }
 
 /** `meta`: fields and values, as HGETALL returns them. */

@@ -282,6 +282,7 @@ local function release(j, join)
   M.write(j.id, join)
   tell_later('z' .. j.id)
   leave(j)
+  end_wait(j)
   if due and due > now then
     j.stamp = due * 1000
     enter(j, 's')

@@ -123,15 +123,20 @@ local function written(rec, from)
   if flags % 16 >= 8 then group = field() end
   return task, remember, priority, group, places
 end
+-- When the last wait of a job was over, in ms; nil: it never waited for others, or for a signal.
+local function waited_in(past) return byte(past, 20) == 43 and unpackn('>I6', past, 21) or nil end
 local function read_past(past)
   local updated, stamp, attempt, crashes = unpackn('>I6I7I3I2', past, 2)
-  local reason = #past > 19 and sub(past, 21) or nil
+  local waited = waited_in(past)
+  local from = waited and 27 or 20
+  local reason = #past >= from and sub(past, from + 1) or nil
   local state = string.lower(sub(past, 1, 1))
-  return { state = state, steps = state ~= sub(past, 1, 1), updated = updated, stamp = stamp, attempt = attempt, crashes = crashes, reason = reason }
+  return { state = state, steps = state ~= sub(past, 1, 1), updated = updated, stamp = stamp, attempt = attempt, crashes = crashes, waited = waited, reason = reason }
 end
 -- A capital letter says that the job has steps or signals.
 local function write_past(j)
-  return (j.steps and string.upper(j.state) or j.state) .. pack('>I6I7I3I2', j.updated, j.stamp, j.attempt, j.crashes) .. (j.reason and '=' .. j.reason or '')
+  return (j.steps and string.upper(j.state) or j.state) .. pack('>I6I7I3I2', j.updated, j.stamp, j.attempt, j.crashes)
+    .. (j.waited and '+' .. pack('>I6', j.waited) or '') .. (j.reason and '=' .. j.reason or '')
 end
 local function read_claim(claim)
   local fence, claimed = unpackn('>I7I6', claim)
@@ -279,6 +284,11 @@ end
 
 /** The changes of a plain job. */
 const plainJobs = String.raw`
+-- The wait of a job is over: its lag counts from now, whatever its place. The caller puts it there.
+local function end_wait(j)
+  j.waited = now
+  call('HSET', META, 'waited', 1)
+end
 -- A job that no longer waits, and does not run, does not expire.
 local function stay(j)
   if is_waiting(j) then call('ZREM', EXPIRING, j.seq .. j.id)

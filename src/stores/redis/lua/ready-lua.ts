@@ -6,6 +6,7 @@
  * concurrency 100), and cost the server 5.3 µs a job instead of 4.4.
  */
 
+import { mostLagLooks } from '../../rules/bounds.js'
 import { recordWeight } from './record-lua.js'
 
 /** The number of jobs in all places of a shard. Stale elements of the ready list count too. */
@@ -99,9 +100,35 @@ local function first_ready(count, stale, enough)
   end
   return taken
 end
--- The smallest stamp in a set of places. Of each priority only the first job can have it, or the last if last in is
--- first out.
-local function oldest_in(key)
+local function stamp_in(member)
+  local bytes = sub(member, 3, 9)
+  return unpackn('>I7', LIFO and inverted(bytes) or bytes)
+end
+-- Since when the oldest job of one priority could begin, in µs. Each job could not before its stamp, nor before its
+-- wait was over. So only those are looked at that come before the oldest so far, which are few unless many have waited.
+local function able_in(key, low, high)
+  local oldest, seen, step = math.huge, 0, 1
+  while seen < ${mostLagLooks} do
+    local members, ids
+    if LIFO then members = call('ZRANGE', key, high, low, 'BYLEX', 'REV', 'LIMIT', seen, step)
+    else members = call('ZRANGE', key, low, high, 'BYLEX', 'LIMIT', seen, step) end
+    if #members == 0 then return oldest end
+    ids = {}
+    for i, member in ipairs(members) do ids[i] = sub(member, 16) end
+    local pasts = call('HMGET', HISTORY, unpack(ids))
+    for i, member in ipairs(members) do
+      local stamp = stamp_in(member)
+      if stamp >= oldest then return oldest end
+      local waited = pasts[i] and waited_in(pasts[i]) or 0
+      oldest = math.min(oldest, math.max(stamp, waited * 1000))
+    end
+    seen, step = seen + #members, 100
+  end
+  return oldest
+end
+-- The same for a set of places, or nil. Of each priority only the first job can be the oldest, or the last if last in is
+-- first out, unless jobs of the queue have waited.
+local function oldest_in(key, waited)
   local oldest
   local from = '-'
   for _ = 1, 256 do
@@ -110,25 +137,28 @@ local function oldest_in(key)
     local priority = sub(first, 1, 2)
     local nextone = unpackn('>I2', priority) + 1
     local edge = nextone > 65535 and '+' or '(' .. pack('>I2', nextone)
-    if LIFO then first = call('ZRANGE', key, edge, '[' .. priority, 'BYLEX', 'REV', 'LIMIT', 0, 1)[1] end
-    local bytes = sub(first, 3, 9)
-    if LIFO then bytes = inverted(bytes) end
-    local stamp = unpackn('>I7', bytes)
-    if not oldest or stamp < oldest then oldest = stamp end
+    local since
+    if waited then since = able_in(key, '[' .. priority, edge)
+    else
+      if LIFO then first = call('ZRANGE', key, edge, '[' .. priority, 'BYLEX', 'REV', 'LIMIT', 0, 1)[1] end
+      since = stamp_in(first)
+    end
+    if not oldest or since < oldest then oldest = since end
     if nextone > 65535 then return oldest end
     from = '[' .. pack('>I2', nextone)
   end
   return oldest
 end
--- The smallest stamp of all ready jobs that every claim may take.
-local function oldest_ready(stale)
-  local oldest = oldest_in(READY)
-  local first = head_of_list(1, stale)[1]
-  local others = { first and unpackn('>I7', first.element) or false, oldest_in(GROUPED) or false }
+-- Since when the oldest of all ready jobs that every claim may take could begin, in µs. stale, waited: those of META.
+local function oldest_ready(stale, waited)
+  local oldest = oldest_in(READY, waited)
+  -- A job that has waited is never in the list.
+  local first = head_of_list(1, tonumber(stale))[1]
+  local others = { first and unpackn('>I7', first.element) or false, oldest_in(GROUPED, waited) or false }
   for i = 1, 2 do
     if others[i] and (not oldest or others[i] < oldest) then oldest = others[i] end
   end
   return oldest
 end
-local function age_of(stamp) return math.max(0, now - math.floor(stamp / 1000)) end
+local function age_of(since) return math.max(0, now - math.floor(since / 1000)) end
 `

@@ -117,7 +117,10 @@ end
 function M.wait(j, signal, ms)
   stay(j)
   leave(j)
-  if call('HEXISTS', STEPS, j.id .. '\\0g' .. signal) == 1 then return enter(j, 'r') end
+  if call('HEXISTS', STEPS, j.id .. '\\0g' .. signal) == 1 then
+    end_wait(j)
+    return enter(j, 'r')
+  end
   local until_at, retry = ms == '' and 0 or after(ms), retry_place(j)
   call('HSET', STEPS, j.id .. '\\0w', pack('>I6', until_at) .. signal)
   if until_at > 0 then call('ZADD', SIGNAL_WAITS, string.format('%.0f', until_at), j.seq .. j.id) end
@@ -133,6 +136,7 @@ end
 function M.wake(j)
   local retry = retry_place(j)
   leave(j)
+  end_wait(j)
   enter(j, 'r')
   if j.attempt > 1 then move_retry(j, retry) end
   if is_calling(j) then ring_unpaused() end

@@ -74,7 +74,7 @@ function depthIn({ name, layout }: RedisQueue, shards: readonly RedisReply[]): Q
  * draining, expired }, then for a plain queue `lostAt` or 0 and how many joins wait, for an ordered queue the number of waiting payloads.
  */
 const depthLua = `
-local meta = call('HMGET', META, 'stale', 'processed', 'failed', 'crashed', 'paused', 'draining', 'expired')
+local meta = call('HMGET', META, 'stale', 'processed', 'failed', 'crashed', 'paused', 'draining', 'expired', 'waited')
 local suspects, later, running = call('ZCARD', SUSPECTS), call('ZCARD', SCHEDULED), call('HLEN', CLAIMS)
 local failed = call('ZLEXCOUNT', RETRIES, '-', '(\\255\\255\\255')
 -- Failed jobs that are running do not count as waiting for a retry.
@@ -84,8 +84,8 @@ if failed > 0 and running > 0 then
     if past and read_past(past).attempt > 1 then failed = failed - 1 end
   end
 end
-local oldest = oldest_ready(tonumber(meta[1]))
-local others = { oldest_in(SUSPECTS) or false, call('ZRANGE', SCHEDULED, 0, 0)[1] or false }
+local oldest = oldest_ready(meta[1], meta[8])
+local others = { oldest_in(SUSPECTS, meta[8]) or false, call('ZRANGE', SCHEDULED, 0, 0)[1] or false }
 if others[2] then others[2] = unpackn('>I7', others[2]) end
 for i = 1, 2 do
   if others[i] and (not oldest or others[i] < oldest) then oldest = others[i] end

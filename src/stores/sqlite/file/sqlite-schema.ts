@@ -355,6 +355,7 @@ CREATE TABLE join_failed (n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NO
  * - Jobs in the morgue of an ordered queue have the negated `qid`: an id may be live and dead at once.
  * - `expires_at` is the expiry of a waiting job that was never taken, or of a kept result. `queue.expiring_at` is at or
  *   before the first expiry of such a job, null if there is none: until then nobody looks for one.
+ * - `waited_until` is when the last wait of the job for others, or for a signal, was over: its lag counts from then.
  * - `noted` has the bits of `noteBits`; `places` has, of a member, its places in the sets of joins.
  * - Each state has its own partial index, so that a job is in three trees at any time, and a change of state writes
  *   two.
@@ -403,7 +404,8 @@ ${queueTable}CREATE TABLE job (
   updated_at INTEGER NOT NULL,
   started_at INTEGER,
   finished_at INTEGER,
-  expires_at INTEGER,${runColumns}  reason TEXT,
+  expires_at INTEGER,
+  waited_until INTEGER,${runColumns}  reason TEXT,
   part INTEGER NOT NULL DEFAULT 0,
   successor_stamp INTEGER,
   successor_created_at INTEGER,

@@ -93,6 +93,7 @@ export class SqliteJobs {
   readonly #flag: Statement
   readonly #hasResult: Statement
   readonly #release: Statement
+  readonly #endWait: Statement
   readonly #place: Statement
 
   constructor(db: Database, { lanes, checkpoints, joins, jobSteps }: JobsHost) {
@@ -128,8 +129,9 @@ export class SqliteJobs {
     )
     this.#hasResult = db.prepare('SELECT 1 FROM job WHERE rid = ? AND result IS NOT NULL')
     this.#release = db.prepare(
-      'UPDATE job SET state = ?, stamp = ?, position = ?, expires_at = ?, updated_at = ? WHERE rid = ?',
+      'UPDATE job SET state = ?, stamp = ?, position = ?, expires_at = ?, updated_at = ?5, waited_until = ?5 WHERE rid = ?6',
     )
+    this.#endWait = db.prepare('UPDATE job SET waited_until = ? WHERE rid = ?')
     this.#place = db.prepare(
       'UPDATE job SET state = ?, rank = ?, stamp = ?, position = ?, updated_at = ? WHERE rid = ?',
     )
@@ -189,13 +191,16 @@ export class SqliteJobs {
   await(queue: QueueRow, job: JobRow, wait: SignalWait, now: number): void {
     const isThere = this.#steps.hasSignal(job.rid, wait.signal)
     this.toWaiting(queue, { ...job, expires_at: null }, isThere ? ready : waiting, job.stamp, 0, now)
-    if (isThere) this.#steps.mark(job.rid, noteBits.steps)
-    else this.#steps.beginWait(job.rid, wait, now)
+    if (isThere) {
+      changeOne(this.#endWait, now, job.rid)
+      this.#steps.mark(job.rid, noteBits.steps)
+    } else this.#steps.beginWait(job.rid, wait, now)
   }
 
   /** The wait of a job is over: it is ready in its old place. */
   wake(queue: QueueRow, job: JobRow, now: number): void {
     this.#steps.endWait(job.rid)
+    changeOne(this.#endWait, now, job.rid)
     this.toWaiting(queue, job, ready, job.stamp, 0, now)
   }
 

@@ -2,7 +2,8 @@
 
 import { isStopped, leadOf, ordinary } from '../../rows/queue-row.js'
 import type { ShardLimits } from '../../rows/shard-limits.js'
-import { dueAt } from '../../rules/sequence.js'
+import { mostLagLooks } from '../../rules/bounds.js'
+import { ableSince, dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { pools } from '../file/sqlite-schema.js'
@@ -12,6 +13,11 @@ import type { QueueRow } from './sqlite-queue.js'
 /** The ready jobs of a queue that share one order: see `pools`. */
 type PoolName = 'free' | 'grouped' | 'suspects'
 const poolNames = ['free', 'grouped', 'suspects'] as const
+/** A ready job: its place, and when its last wait for others or for a signal was over. */
+interface ReadyRow {
+  readonly stamp: number
+  readonly waited_until: number | null
+}
 /** How far one instant may differ between the wall clock and the monotonic clock, each read in whole ms. */
 const roundingMs = 2
 
@@ -21,7 +27,8 @@ export class SqliteQueueState {
   readonly #nextDue: Statement
   readonly #nextLease: Statement
   readonly #firstOfRank: Record<PoolName, Statement>
-  readonly #lastOfRank: Record<PoolName, Statement>
+  /** The jobs of one priority, the smallest stamp first. */
+  readonly #byStamp: Record<'fifo' | 'lifo', Record<PoolName, Statement>>
   readonly #oldest: Record<'fifo' | 'lifo', Record<PoolName, Statement>>
 
   constructor(db: Database, limits: ShardLimits, amnesty: SqliteAmnesty) {
@@ -33,8 +40,12 @@ export class SqliteQueueState {
       const prepared = poolNames.map((pool) => [pool, db.prepare(sql(`FROM job WHERE qid = ? AND ${pools[pool]}`))])
       return Object.fromEntries(prepared)
     }
-    this.#firstOfRank = inPools((of) => `SELECT rank, stamp ${of} AND rank > ? ORDER BY rank, position LIMIT 1`)
-    this.#lastOfRank = inPools((of) => `SELECT stamp ${of} AND rank = ? ORDER BY position DESC LIMIT 1`)
+    this.#firstOfRank = inPools(
+      (of) => `SELECT rank, stamp, waited_until ${of} AND rank > ? ORDER BY rank, position LIMIT 1`,
+    )
+    const inRank = (order: string) =>
+      inPools((of) => `SELECT stamp, waited_until ${of} AND rank = ? ORDER BY ${order} LIMIT ?`)
+    this.#byStamp = { fifo: inRank('position'), lifo: inRank('position DESC') }
     const oldest = (direction: string) => inPools((of) => `SELECT stamp ${of} ORDER BY rank ${direction} LIMIT 1`)
     this.#oldest = { fifo: oldest('ASC'), lifo: oldest('DESC') }
   }
@@ -84,7 +95,7 @@ export class SqliteQueueState {
     return !isLed(lead, mono) || mono + due - now < lead.wakeAt - roundingMs
   }
 
-  /** Ms since the oldest ordinary ready job was due; undefined if none is ready. */
+  /** Ms since the oldest ordinary ready job could begin; undefined if none is ready. */
   headAgeMs(queue: QueueRow, now: number): number | undefined {
     const ages = [
       ...(ordinary(queue) > queue.grouped ? [this.#oldestAgeMs(queue, 'free', now)] : []),
@@ -93,7 +104,7 @@ export class SqliteQueueState {
     return ages.length === 0 ? undefined : Math.max(...ages)
   }
 
-  /** Ms since the oldest due job, suspect or not, should have started; 0 if none is due. */
+  /** Ms since the oldest due job, suspect or not, could begin; 0 if none is due. */
   lagMs(queue: QueueRow, now: number): number {
     const suspectAgeMs = queue.suspects === 0 ? 0 : this.#oldestAgeMs(queue, 'suspects', now)
     return Math.max(0, this.headAgeMs(queue, now) ?? 0, suspectAgeMs, now - (this.dueAt(queue) ?? now))
@@ -106,18 +117,35 @@ export class SqliteQueueState {
     return Math.max(0, now - dueAt(stamp))
   }
 
-  /** One query per priority in use, whatever the number of jobs. */
+  /** One query per priority in use, whatever the number of jobs, and one more if its first job has waited. */
   #oldestOfRanksMs(queue: QueueRow, pool: PoolName, now: number): number {
     let oldest = Number.POSITIVE_INFINITY
     let rank = Number.MIN_SAFE_INTEGER
     for (;;) {
-      const first = this.#firstOfRank[pool].get(queue.qid, rank) as { rank: number; stamp: number } | undefined
-      if (first === undefined) break
-      rank = first.rank
-      const { stamp } =
-        queue.ord === 'lifo' ? (this.#lastOfRank[pool].get(queue.qid, rank) as { stamp: number }) : first
-      oldest = Math.min(oldest, stamp)
+      const head = this.#firstOfRank[pool].get(queue.qid, rank) as (ReadyRow & { rank: number }) | undefined
+      if (head === undefined) break
+      rank = head.rank
+      const inOrder = this.#byStamp[queue.ord][pool]
+      const first = queue.ord === 'lifo' ? (inOrder.get(queue.qid, rank, 1) as ReadyRow) : head
+      const hasWaited = first.waited_until !== null
+      oldest = Math.min(
+        oldest,
+        hasWaited ? firstAble(inOrder.iterate(queue.qid, rank, mostLagLooks)) : dueAt(first.stamp),
+      )
     }
-    return Math.max(0, now - dueAt(oldest))
+    return Math.max(0, now - oldest)
   }
+}
+
+/**
+ * Since when the first of these jobs could begin, which are in the order of their stamps. None can before its stamp, so
+ * those behind the first so far are not looked at.
+ */
+function firstAble(rows: Iterable<unknown>): number {
+  let since = Number.POSITIVE_INFINITY
+  for (const { stamp, waited_until } of rows as Iterable<ReadyRow>) {
+    if (dueAt(stamp) >= since) break
+    since = Math.min(since, ableSince(stamp, waited_until))
+  }
+  return since
 }
