@@ -155,6 +155,11 @@ export interface EventMap {
   /** A queue that was damaged can be used again. */
   'queue.mended': { readonly queue: string }
   /**
+   * The result of this job has been waited for in this process for 10 s, and no live worker serves its queue. Reported
+   * once for a queue.
+   */
+  'queue.unserved': { readonly queue: string; readonly id: string }
+  /**
    * A job expires before its first retry is due, or may do so by the chance of its backoff, and then runs once at most.
    * Reported once for a task. `retryMs`: the longest delay of that retry.
    */
@@ -339,6 +344,7 @@ const known: Readonly<Record<EventName, true>> = {
   'queue.claimed': true,
   'queue.damaged': true,
   'queue.mended': true,
+  'queue.unserved': true,
   'expiry.short': true,
   'schema.varied': true,
   'task.unknown': true,

@@ -3,6 +3,7 @@
  * nothing.
  */
 
+import { unservedText } from '../client/jobs/unserved-queues.js'
 import type { EventMap, EventName, Events } from '../core/events.js'
 import { type Logger, silentLogger } from '../core/logger.js'
 import { messageOf, namesText } from '../core/messages/describe.js'
@@ -176,6 +177,11 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     level: 'info',
     message: 'queue mended: its jobs are taken again',
     fields: { ...queue },
+  }),
+  'queue.unserved': (job) => ({
+    level: 'warn',
+    message: `a result has not come for 10s: ${unservedText(job.queue)}`,
+    fields: { ...job },
   }),
   'schedule.skipped': ({ ticks, ...schedule }) => ({
     level: 'info',

@@ -98,7 +98,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     const rulesOf = ({ traits }: Store): DraftEnvironment => {
       return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, warnings, newId }
     }
-    this.#handleParts = handlePartsOf(connection.opened, packing, maxPayloadBytes, registry, clock, connection.closing)
+    const ground = { ...surroundings, registry, maxPayloadBytes }
+    this.#handleParts = handlePartsOf(connection.opened, ground, connection.closing)
     this.#clientParts = {
       rules: async () => rulesOf(await connection.opened()),
       middleware,

@@ -23,11 +23,10 @@ export class MillWindow {
   readonly #handleParts: HandleParts
 
   constructor(mill: Mill, options: CheckedWebOptions) {
-    const { connect, packing, registry, closing } = mill.adminParts
-    const { maxPayloadBytes, clock } = mill.runParts
+    const { connect, closing } = mill.adminParts
     this.mill = mill
     this.options = options
-    this.#handleParts = handlePartsOf(connect, packing, maxPayloadBytes, registry, clock, closing)
+    this.#handleParts = handlePartsOf(connect, mill.runParts, closing)
   }
 
   /** The administration of a declared or stored queue. Throws `UnknownQueueError` for any other. */

@@ -134,7 +134,7 @@ export class JobFeed {
   #watchEnd(queue: string): void {
     const { handle, watcher } = this.#followed
     this.#watch = 'begun'
-    watcher.ended(queue, handle.id, longestTimerMs, this.#seen, this.#over.signal).then(
+    watcher.ended(queue, handle.id, longestTimerMs, { mark: this.#seen, signal: this.#over.signal }).then(
       (mark) => {
         this.#seen = mark ?? this.#seen
         this.#watch = 'ended'

@@ -8,6 +8,7 @@ import { setImmediate as endOfTick } from 'node:timers/promises'
 import type { JobKey, Records } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../store-facets.js'
+import type { ResultWait, UnservedQueues } from './unserved-queues.js'
 
 /** The longest single watch; a new one follows. */
 const roundMs = 5_000
@@ -39,12 +40,20 @@ const leaveAfterMs = 100
 /** The number of watches ended by a job after which a new mark is made. */
 const watchesPerMark = 16
 
-interface Watched {
-  readonly queue: string
-  readonly id: string
+interface Watched extends ResultWait {
   /** The job was seen after this mark. */
   mark: Mark | undefined
   readonly wake: Set<(error?: unknown) => void>
+}
+
+/** How the end of a job is waited for. */
+interface EndWait {
+  /** The job was seen after this mark. */
+  readonly mark?: Mark | undefined
+  /** Ends the wait. */
+  readonly signal?: AbortSignal
+  /** Since when the caller has waited for its result, on the clock of `UnservedQueues`. */
+  readonly since?: number
 }
 
 /** The store has been sent the jobs that are waited for; `told`: it has answered. */
@@ -62,6 +71,7 @@ interface Expected {
 
 export class ResultWatcher {
   readonly #connect: () => Promise<Store>
+  readonly #unserved: UnservedQueues
   readonly #watched = new Map<string, Watched>()
   #round: AbortController | undefined
   #running = false
@@ -78,8 +88,9 @@ export class ResultWatcher {
   readonly #left = new Map<string, JobKey>()
   #leaving: NodeJS.Timeout | undefined
 
-  constructor(connect: () => Promise<Store>) {
+  constructor(connect: () => Promise<Store>, unserved: UnservedQueues) {
     this.#connect = connect
+    this.#unserved = unserved
   }
 
   /**
@@ -172,10 +183,16 @@ export class ResultWatcher {
    * Resolves when the job has ended or is not there, after `forMs`, or when `signal` aborts. Returns the latest mark after
    * which it was seen: the given one or a later one. Throws the errors of the watch.
    */
-  async ended(queue: string, id: string, forMs: number, mark?: Mark, signal?: AbortSignal): Promise<Mark | undefined> {
+  async ended(
+    queue: string,
+    id: string,
+    forMs: number,
+    { mark, signal, since }: EndWait = {},
+  ): Promise<Mark | undefined> {
     if (signal?.aborted) return mark
     const key = `${queue}:${id}`
-    const watched: Watched = this.#watched.get(key) ?? { queue, id, mark, wake: new Set() }
+    const watched: Watched = this.#watched.get(key) ?? { queue, id, mark, since, wake: new Set() }
+    watched.since ??= since
     if (mark !== undefined && mark.at > (watched.mark?.at ?? 0)) watched.mark = mark
     this.#watched.set(key, watched)
     await new Promise<void>((resolve, reject) => {
@@ -218,8 +235,10 @@ export class ResultWatcher {
       const round = new AbortController()
       this.#round = round
       try {
-        const records = recordsOf(await this.#connect())
+        const store = await this.#connect()
+        const records = recordsOf(store)
         await this.#tellAgain(records)
+        await this.#unserved.report(store, this.#watched.values())
         const watched = [...this.#watched.values()]
         const jobs = watched.map(({ queue, id }) => ({ queue, id }))
         const marks = untilMark > 0 ? undefined : await this.#marks(new Set(jobs.map(({ queue }) => queue)))

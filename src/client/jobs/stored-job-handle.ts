@@ -13,9 +13,9 @@ import { areSet, checkFields, type FieldChanges, type FieldWriter } from '../../
 import type { WaitReason } from '../../core/job/wait-reason.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
-import type { Clock } from '../../core/platform/clock.js'
 import { keepsEnds } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import type { AnySignal } from '../../core/task/signal.js'
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
 import { type Duration, durationMs, exactDuration } from '../../core/values/duration.js'
@@ -28,6 +28,7 @@ import { resultIn, wholeRecord } from './job-record.js'
 import { withCause } from './join-cause.js'
 import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
 import { sentSignal } from './sent-signal.js'
+import { servedQueues, UnservedQueues } from './unserved-queues.js'
 import { explainedJob } from './wait-facts.js'
 
 /** @internal */
@@ -48,23 +49,27 @@ export interface HandleParts {
   readonly closing: AbortSignal
 }
 
+/** What handles take from their mill. */
+interface HandleGround extends Pick<Surroundings, 'clock' | 'events' | 'packing'> {
+  readonly registry: Registry
+  readonly maxPayloadBytes: number
+}
+
 /**
  * The handle parts for the queues of a mill.
  * @internal
  */
 export function handlePartsOf(
   connect: () => Promise<Store>,
-  packing: Packing,
-  maxPayloadBytes: number,
-  registry: Registry,
-  clock: Clock,
+  { clock, events, packing, registry, maxPayloadBytes }: HandleGround,
   closing: AbortSignal,
 ): HandleParts {
+  const mono = () => clock.mono()
   return {
-    ...{ connect, packing, maxPayloadBytes, closing, watcher: new ResultWatcher(connect) },
+    ...{ connect, packing, maxPayloadBytes, closing, mono },
+    watcher: new ResultWatcher(connect, new UnservedQueues(events, mono)),
     isOrdered: (queue) => registry.queues.get(queue)?.ordered === true,
     keepsEnds: (queue) => keepsEnds(registry.queues.get(queue)),
-    mono: () => clock.mono(),
     now: () => clock.now(),
   }
 }
@@ -128,10 +133,10 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     if (refusal !== undefined) throw refusal
     const timeoutMs =
       options.timeout === undefined ? Number.POSITIVE_INFINITY : durationMs(options.timeout, 'result({ timeout })')
-    const deadline = this.#parts.mono() + timeoutMs
+    const since = this.#parts.mono()
     let expected: string | undefined
     try {
-      return await this.#resultBy(deadline, timeoutMs, (queue) => {
+      return await this.#resultWithin(timeoutMs, since, (queue) => {
         if (expected !== undefined || this.#parts.isOrdered(queue)) return
         expected = queue
         return this.#parts.watcher.expect(queue, this.id)
@@ -142,9 +147,9 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
   }
 
   /** `expect` says to the store that a result of the job is to stay until it has been read. */
-  async #resultBy(
-    deadline: number,
+  async #resultWithin(
     timeoutMs: number,
+    since: number,
     expect: (queue: string) => Promise<SentWaits> | undefined,
   ): Promise<Result> {
     let seen: Mark | undefined
@@ -168,10 +173,12 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
       seen ??= mark
       // Its queue was not known yet.
       if (seen === undefined && !this.#parts.isOrdered(job.queue)) continue
-      const leftMs = deadline - this.#parts.mono()
-      if (leftMs <= 0)
-        throw new ResultTimeoutError(queue, this.id, exactDuration(timeoutMs), await this.#isServed(job.queue))
-      seen = await this.#parts.watcher.ended(job.queue, this.id, leftMs, seen)
+      const leftMs = since + timeoutMs - this.#parts.mono()
+      if (leftMs <= 0) {
+        const served = await servedQueues(await this.#parts.connect())
+        throw new ResultTimeoutError(queue, this.id, exactDuration(timeoutMs), served?.has(job.queue))
+      }
+      seen = await this.#parts.watcher.ended(job.queue, this.id, leftMs, { mark: seen, since })
     }
   }
 
@@ -231,13 +238,6 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     const { queue } = this
     if (queue === undefined || seen === undefined || this.#parts.keepsEnds(queue)) return false
     return this.#parts.watcher.hasLostNothing(queue, seen)
-  }
-
-  /** Whether a live worker serves the queue; undefined if the store does not know, or cannot say it now. */
-  async #isServed(queue: string): Promise<boolean | undefined> {
-    const store = await this.#parts.connect()
-    const workers = await store.workers?.list().catch(() => undefined)
-    return workers?.some(({ queues }) => queues.includes(queue))
   }
 
   async #find(): Promise<StoredJob | undefined> {

@@ -278,6 +278,9 @@ export interface JobHandle<Result = unknown, Input = unknown> {
    * deleted or cleared meanwhile, perhaps among others of its queue. It throws that also for a result that could not be kept (an instance of a class, too many
    * bytes); `error.why` then says what is wrong with it.
    *
+   * Without a worker the wait has no end: after 10 s in which none served the queue, the event `queue.unserved` says so,
+   * once for a queue.
+   *
    * An ordered job has no result, and its handle is about the id, not about the enqueued payload. It resolves to
    * undefined once no job of that id waits or runs, even if the job was cancelled or never existed. It throws
    * `JobDeadError` if payloads of the id are in the morgue then, even older ones.

@@ -1,11 +1,14 @@
 import type { Records, Store } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { ResultWatcher } from '#src/client/jobs/result-watcher.js'
+import { UnservedQueues } from '#src/client/jobs/unserved-queues.js'
+import { Events } from '#src/core/events.js'
 
 type Watch = Records['watch']
 
 function watcherOn(watch: Watch): ResultWatcher {
-  return new ResultWatcher(async () => ({ records: { watch } }) as unknown as Store)
+  const unserved = new UnservedQueues(new Events(), () => performance.now())
+  return new ResultWatcher(async () => ({ records: { watch } }) as unknown as Store, unserved)
 }
 
 describe('the result watcher', () => {
