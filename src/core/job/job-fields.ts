@@ -24,24 +24,40 @@ export const mostFields = 32
 /** The limit for the names and values of all fields of a job, with the values as JSON. */
 export const mostFieldBytes = 4_096
 const mostValueBytes = 256
+const tooManyFields = `fields must be at most ${mostFields}, and at most ${mostFieldBytes} bytes with their names and their values as JSON.`
 const nameForm = /^[A-Za-z0-9_.-]{1,64}$/
 
 /** Throws `InvalidArgumentError` for names and values that no field can have. */
 export function checkFields(changes: unknown): asserts changes is FieldChanges {
+  const mistake = fieldsMistake(changes, ', or null, which takes it out')
+  if (mistake !== undefined) throw new InvalidArgumentError(mistake)
+}
+
+/** Why a new job cannot have these fields; undefined if it can. */
+export function newFieldsMistake(fields: unknown): string | undefined {
+  return fieldsMistake(fields) ?? (areTooMany(fields as JobFields) ? tooManyFields : undefined)
+}
+
+/** `orNull`: what null means as a value; absent: it is none. */
+function fieldsMistake(changes: unknown, orNull?: string): string | undefined {
   if (typeof changes !== 'object' || changes === null || Array.isArray(changes))
-    throw new InvalidArgumentError(`fields must be an object of names and values; got ${describe(changes)}.`)
+    return `fields must be an object of names and values; got ${describe(changes)}.`
   for (const [name, value] of Object.entries(changes)) {
     if (!nameForm.test(name) || name === '__proto__')
-      throw new InvalidArgumentError(
-        `the name of a field must be 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'; got ${describe(name)}.`,
-      )
+      return `the name of a field must be 1 to 64 of A-Z, a-z, 0-9, '_', '.' and '-'; got ${describe(name)}.`
+    if (value === null && orNull !== undefined) continue
     const isValue = typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value)
-    const isFitting = isValue && Buffer.byteLength(JSON.stringify(value)) <= mostValueBytes
-    if (value !== null && !isFitting)
-      throw new InvalidArgumentError(
-        `field '${name}' must be a text, a finite number or a boolean of at most ${mostValueBytes} bytes as JSON, or null, which takes it out; got ${describe(value)}.`,
-      )
+    if (!isValue || Buffer.byteLength(JSON.stringify(value)) > mostValueBytes)
+      return `field '${name}' must be a text, a finite number or a boolean of at most ${mostValueBytes} bytes as JSON${orNull ?? ''}; got ${describe(value)}.`
   }
+  return undefined
+}
+
+/** Whether a job cannot have so many fields, or so large ones. */
+export function areTooMany(fields: JobFields): boolean {
+  const all = Object.entries(fields)
+  const bytes = all.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(JSON.stringify(value)), 0)
+  return all.length > mostFields || bytes > mostFieldBytes
 }
 
 /**

@@ -3,6 +3,7 @@
 import { enqueueing } from './enqueue/enqueueing.js'
 import { expiring } from './enqueue/expiring.js'
 import { idempotency } from './enqueue/idempotency.js'
+import { newFields } from './enqueue/new-fields.js'
 import { replacing } from './enqueue/replacing.js'
 import { scheduleLeads, scheduling } from './enqueue/scheduling.js'
 import { ticking } from './enqueue/ticking.js'
@@ -70,6 +71,7 @@ export const storeContract: readonly ContractConcern[] = [
   enqueueing,
   idempotency,
   replacing,
+  newFields,
   expiring,
   claiming,
   claimAnswers,

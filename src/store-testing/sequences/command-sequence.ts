@@ -200,6 +200,7 @@ function job(dice: Dice): PlannedJob {
     ...maybe(dice, { ifWaiting: 'replace' as const, atMostMs: dice.pick([1_000, 6_000, 100_000]) }, 0.3),
     ...maybe(dice, { codec: 'raw' }, 0.1),
     ...maybe(dice, { meta: '{"trace":"ü"}' as NewJob['payload'] }, 0.3),
+    ...maybe(dice, { fields: { node: dice.pick(['eu-3', 'Grüße = "ü"\0']), n: dice.whole(0, 9) } }, 0.15),
     ...due,
   }
 }

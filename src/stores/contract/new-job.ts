@@ -1,5 +1,6 @@
 /** A new job: the input of an enqueue, and its outcome. */
 
+import type { JobFields } from '../../core/job/job-fields.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { MemberOf, NewJoin } from './new-join.js'
 
@@ -75,6 +76,11 @@ export interface NewJob {
    * which remembers none.
    */
   readonly rememberMs: number
+  /**
+   * Plain queues of a store with the trait `fields` only, never empty, within the bounds of `rules/field-changes`: the
+   * fields that the job has from the beginning, as if they were set in the same step. A duplicate keeps those that it has.
+   */
+  readonly fields?: JobFields
   /** Plain queues of a store with the facet `joins` only: the job waits for its members. */
   readonly join?: NewJoin
   /** Plain queues of a store with the facet `joins` only, never empty: its end is reported to these joins. */

@@ -216,6 +216,8 @@ export interface StoreTraits {
   readonly exactEnqueue: boolean
   /** A job that nobody begins in time is cancelled (`NewJob.expiresMs`) and reported. */
   readonly expires: boolean
+  /** A new job may have fields from the beginning (`NewJob.fields`). */
+  readonly fields: boolean
   /**
    * Fences of a queue grow, and after a takeover the old fence is `'lost'`. Without this trait a fence only names a
    * claim, and a late `settle` may end a job that another worker runs.

@@ -3,11 +3,11 @@
  * translation.
  */
 
-import { type FieldChanges, type JobFields, mostFieldBytes, mostFields } from '../../core/job/job-fields.js'
+import { areTooMany, type FieldChanges, type JobFields } from '../../core/job/job-fields.js'
 
 /** The fields after these changes; undefined if they would be too many, or too large. */
 export function changedFields(before: JobFields, changes: FieldChanges): JobFields | undefined {
-  const all = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null)
-  const bytes = all.reduce((sum, [name, value]) => sum + name.length + Buffer.byteLength(JSON.stringify(value)), 0)
-  return all.length > mostFields || bytes > mostFieldBytes ? undefined : (Object.fromEntries(all) as JobFields)
+  const kept = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null)
+  const fields = Object.fromEntries(kept) as JobFields
+  return areTooMany(fields) ? undefined : fields
 }

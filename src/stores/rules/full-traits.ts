@@ -15,6 +15,7 @@ export const fullTraits = {
   inOrder: true,
   exactEnqueue: true,
   expires: true,
+  fields: true,
   fenced: true,
   tellsCrashes: true,
   rings: true,

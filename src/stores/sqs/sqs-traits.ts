@@ -32,6 +32,7 @@ export const sqsTraits: StoreTraits = {
   inOrder: false,
   exactEnqueue: false,
   expires: false,
+  fields: false,
   fenced: false,
   tellsCrashes: false,
   rings: false,

@@ -57,6 +57,7 @@ const minimalTraits: StoreTraits = {
   inOrder: false,
   exactEnqueue: false,
   expires: false,
+  fields: false,
   fenced: false,
   tellsCrashes: false,
   rings: false,

@@ -84,6 +84,22 @@ describe('the fields `notes`', () => {
     expect(await scene.fields('notes')).toEqual([])
   })
 
+  it('keep the fields of new jobs until these are over, together with others or alone, and a check finds nothing wrong', async () => {
+    const scene = await opened()
+    const fields = { order: '4711', paid: false }
+    await scene.add({ id: 'x' }, { id: 'a', fields }, { id: 'y' }, { id: 'b', fields, delayMs: 60_000 })
+    expect(await scene.field('notes', 'fa').then(String)).toBe('order="4711"\0paid=false\0')
+    expect(await scene.health.check()).not.toContainEqual(expect.objectContaining({ level: 'error' }))
+
+    const claims = await scene.take(3)
+    expect(claims.map(({ id }) => id)).toEqual(['x', 'a', 'y'])
+    expect(await scene.health.check()).not.toContainEqual(expect.objectContaining({ level: 'error' }))
+    const items = claims.map(({ id, fence }) => ({ queue, id, fence, kind: 'complete' }) as const)
+    expect(await scene.store.settle(items)).toEqual(['ok', 'ok', 'ok'])
+    await scene.store.records.delete(queue, { ids: ['b'] })
+    expect([await scene.fields('notes'), await scene.fields('history')]).toEqual([[], []])
+  })
+
   it('keep log and worker of a job with a kept result, and no checkpoint', async () => {
     const scene = await opened()
     const claim = await taken(scene)

@@ -43,6 +43,7 @@ export const remote: Need = (store) => store.traits.remote || 'the store is no s
 export const inOrder: Need = (store) => store.traits.inOrder || 'the store keeps no order'
 export const exactEnqueue: Need = (store) => store.traits.exactEnqueue || 'the store adds whatever is sent'
 export const expires: Need = (store) => store.traits.expires || 'jobs of the store do not expire'
+export const hasFields: Need = ({ traits }) => traits.fields || 'a new job of the store has no fields'
 export const fenced: Need = (store) => store.traits.fenced || 'the store cannot refuse a claim that was taken over'
 export const tellsCrashes: Need = (store) => store.traits.tellsCrashes || 'the store cannot tell how a run ended'
 export const rings: Need = (store) => store.traits.rings || 'the store wakes nobody by a ring'

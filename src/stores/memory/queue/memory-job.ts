@@ -108,7 +108,7 @@ export function newMemoryJob(
     progress: undefined,
     checkpoint: undefined,
     log: '',
-    fields: undefined,
+    fields: spec.fields,
     startedAt: undefined,
     finishedAt: undefined,
     expiresAt: undefined,

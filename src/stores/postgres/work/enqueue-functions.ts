@@ -5,7 +5,7 @@ import { sqlFunction } from '../schema/sql-function.js'
 /** The columns of new jobs, an element for each; an array that is null stands for a default in each of them. */
 export const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_ranks int[],
   p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[], p_places text[],
-  p_replaces boolean[], p_grps text[]`
+  p_replaces boolean[], p_grps text[], p_fields text[]`
 
 /**
  * Takes the queue, the columns of the new jobs (delays and due instants in µs, the others in ms), whether all ids are new,
@@ -72,6 +72,13 @@ BEGIN
     ON CONFLICT (id, qid) DO NOTHING RETURNING id, grp, abs(stamp) AS due)
   SELECT array_agg(id), array_agg(grp), array_agg(due) INTO inserted, grps, dues FROM made;
   IF cardinality(inserted) > 0 THEN INSERT INTO @.tally (qid, waiting) VALUES (p_q, cardinality(inserted)); END IF;
+  IF p_fields IS NOT NULL THEN
+    -- Of two jobs of an id the first is added.
+    WITH f AS (SELECT id, fields FROM (SELECT DISTINCT ON (u.id) u.id, u.fields FROM unnest(p_ids, p_fields) WITH ORDINALITY u (id, fields, o)
+      ORDER BY u.id, u.o) x WHERE fields IS NOT NULL AND id = ANY (inserted)),
+    w AS (INSERT INTO @.checkpoint (qid, id, fields) SELECT p_q, id, fields FROM f ON CONFLICT (id, qid) DO UPDATE SET fields = excluded.fields)
+    UPDATE @.job j SET flags = flags | 4 FROM f WHERE j.id = f.id AND j.qid + 0 = p_q;
+  END IF;
   IF p_grps IS NOT NULL AND cardinality(inserted) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
   IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, inserted); END IF;
   IF cardinality(inserted) = wanted THEN
@@ -178,10 +185,11 @@ BEGIN
   INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places,
     grp, pool)
   VALUES (nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(p_ranks[1], 0),
-    CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN p_places IS NULL THEN 0 ELSE 16 END, coalesce(nullif(before, 0), t / 1000), t / 1000,
+    CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN p_places IS NULL THEN 0 ELSE 16 END | CASE WHEN p_fields IS NULL THEN 0 ELSE 4 END, coalesce(nullif(before, 0), t / 1000), t / 1000,
     t / 1000 + p_expires[1], coalesce(p_remember[1], 0), coalesce(p_weights[1], 0), p_ids[1], p_tasks[1], p_codecs[1], p_metas[1],
     p_payloads[1], p_places[1], p_grps[1], CASE WHEN p_grps[1] IS NULL THEN 0 ELSE 2 END);
   IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, NULL); END IF;
+  IF p_fields IS NOT NULL THEN INSERT INTO @.checkpoint (qid, id, fields) VALUES (p_q, p_ids[1], p_fields[1]); END IF;
   INSERT INTO @.tally (qid, waiting) VALUES (p_q, 1);
   RETURN json_build_array(t / 1000, 'ok', told);
 END`,

@@ -15,7 +15,7 @@ import { leavePayloads } from '../ordered/inbox-functions.js'
 import { pushPayloads } from '../ordered/push-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import type { FunctionCaller } from '../schema/sql-function.js'
-import { payloadText } from '../schema/stored-payload.js'
+import { payloadText, storedText } from '../schema/stored-payload.js'
 import { enqueueInside, enqueueJobs, recallCall, rememberCall, replaceJob, takenIds } from './enqueue-functions.js'
 import type { EndReports } from './job-end.js'
 import { ringFor } from './limited-ring.js'
@@ -369,6 +369,7 @@ export function columnsOf(jobs: readonly NewJob[]): unknown[] {
     column(({ memberOf }) => memberOf && placesText(memberOf)),
     column(({ ifWaiting }) => (ifWaiting === undefined ? undefined : true)),
     column((job) => groupIn(job)),
+    column(({ fields }) => fields && storedText(JSON.stringify(fields))),
   ]
 }
 

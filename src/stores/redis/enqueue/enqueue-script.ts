@@ -6,8 +6,8 @@ import { remembering } from './calls-lua.js'
 
 /**
  * KEYS: those of one shard.
- * ARGV, long form: number of calls, followed by `r` if one of them may have been sent before. For each call its id and
- * its number of jobs. For each job its id, order (`recordOrder`) and body.
+ * ARGV, long form: number of calls, followed by `f` if a job has fields, and by `r` if one of the calls may have been sent
+ * before. For each call its id and its number of jobs. For each job its id, order (`recordOrder`) and body.
  * ARGV, short form, if no call was sent before and no job has an order or a group: number of calls, followed by `n` if
  * all ids were made for these jobs, otherwise by `s`; '' if each call has one job and its id, otherwise for each call its
  * number of jobs, NUL, its id, NUL; then for each job its id and body.
@@ -53,6 +53,14 @@ else
     from = from + 2 + count * 3
   end
 end
+-- The fields of jobs that have some, which their orders end with.
+local fields = {}
+if find(ARGV[1], 'f', 1, true) then
+  for n, order in ipairs(orders) do
+    local stop = find(order, '\0', 1, true)
+    if stop then orders[n], fields[n] = sub(order, 1, stop - 1), sub(order, stop + 1) end
+  end
+end
 local function order_of(n) return orders[n] or '' end
 local function body_of(n) return bodies[n] or ARGV[2 + 2 * n] end
 local looks_up = #ids > 0 and not are_new
@@ -96,11 +104,19 @@ end
 
 local tail = call('LINDEX', READY_LIST, -1)
 tail = tail and unpackn('>I7', tail) or -1
-local listed, ready, later, incoming, pasts = {}, {}, {}, {}, {}
+local listed, ready, later, incoming, pasts, noted = {}, {}, {}, {}, {}, {}
 local laned, grouped, opened, expiring, came = {}, {}, {}, {}, {}
 local expiring_at = tonumber(meta[11]) or math.huge
 local rings = false
 local now_us = now * 1000
+-- The nth job has a past: it has fields, for which its end then looks, or was created before it was changed.
+local function add_past(n, state, own_stamp)
+  pasts[#pasts + 1] = ids[n]
+  pasts[#pasts + 1] = write_past({ state = state, updated = now, stamp = own_stamp, attempt = 1, crashes = 0 })
+  if not fields[n] then return end
+  noted[#noted + 1] = 'f' .. ids[n]
+  noted[#noted + 1] = fields[n]
+end
 -- Adds the nth job. created_at: when the waiting job that it replaces was created.
 local function add(n, created_at)
   local id, order, body = ids[n], order_of(n), body_of(n)
@@ -112,7 +128,7 @@ ${graph.add}  local group = ''
   if byte(body) % 16 >= 8 then group = select(4, written(body, 1)) end
   if order == '' and not LIFO then
     stamp = next_stamp(stamp)
-    if stamp > tail and group == '' then
+    if stamp > tail and group == '' and not fields[n] then
       tail = stamp
       rings = true
       local place13 = pack('>I7I6', stamp, seq)
@@ -144,7 +160,7 @@ ${graph.add}  local group = ''
     own_stamp = stamp
   end
   local state = due and 's' or 'r'
-  if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail and group == '' and not created_at then state = 'l' end
+  if state == 'r' and not due and priority == 0 and not LIFO and own_stamp > tail and group == '' and not created_at and not fields[n] then state = 'l' end
   -- A lane that was full may have room by now, whichever job arrives.
   if group ~= '' and (state == 'r' or #lanes.first_of(group, 1) > 0) then opened[#opened + 1] = group end
   local seq_bytes, stamp7 = pack('>I6', seq), pack('>I7', own_stamp)
@@ -174,11 +190,7 @@ ${graph.add}  local group = ''
     expiring[#expiring + 1] = expires_at
     expiring[#expiring + 1] = seq_bytes .. id
   end
-  -- A job that replaces another has a past, because it was created before it was changed.
-  if created_at then
-    pasts[#pasts + 1] = id
-    pasts[#pasts + 1] = write_past({ state = state, updated = now, stamp = own_stamp, attempt = 1, crashes = 0 })
-  end
+  if created_at or fields[n] then add_past(n, state, own_stamp) end
   local created = ''
   if math.floor(own_stamp / 1000) ~= (created_at or now) then
     state = string.upper(state)
@@ -198,6 +210,7 @@ ${graph.write}  many('RPUSH', READY_LIST, listed)
   many('ZADD', SCHEDULED, later)
   many('HSET', JOBS, incoming)
   many('HSET', HISTORY, pasts)
+  many('HSET', NOTES, noted)
   if #expiring > 0 then
     many('ZADD', EXPIRING, expiring)
     call('HSET', META, 'expiringAt', expiring_at)
@@ -211,7 +224,7 @@ ${graph.write}  many('RPUSH', READY_LIST, listed)
   if meta[9] then
     for i = 1, #incoming, 2 do came[#came + 1] = incoming[i] end
   end
-  listed, ready, later, incoming, pasts, laned, grouped, opened, expiring = {}, {}, {}, {}, {}, {}, {}, {}, {}
+  listed, ready, later, incoming, pasts, noted, laned, grouped, opened, expiring = {}, {}, {}, {}, {}, {}, {}, {}, {}, {}
 end
 
 local function replace(n)
@@ -307,7 +320,7 @@ interface GraphPieces {
   readonly begin: string
   /** First in `taken_as`, which returns p for a job that is as good as running. */
   readonly taken: string
-  /** In `add`: ends that of a join. Otherwise puts the places of a member into its body. */
+  /** In `add`: ends that of a join, whose fields it adds. Otherwise puts the places of a member into its body. */
   readonly add: string
   /** First in `write`, if there is anything to write. */
   readonly write: string

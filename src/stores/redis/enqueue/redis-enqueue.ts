@@ -161,14 +161,23 @@ function tripsOf(parts: readonly Part[], kind: QueueKind): EnqueueTrip[] {
   return trips.map((trip) => ({ ...trip, args: argumentsOf(trip, kind) }))
 }
 
-/** The arguments of the script. An `r` makes it look for remembered calls, because one may have been sent before. */
+/** The arguments of the script. */
 function argumentsOf({ parts, args }: EnqueueTrip, kind: QueueKind): RedisArgument[] {
   const calls = parts.length
-  if (parts.some(({ isResent }) => isResent)) return [`${calls}r`, ...args]
-  const short = kind === 'plain' ? shortened(parts, args) : undefined
-  if (short === undefined) return [String(calls), ...args]
+  const isResent = parts.some((part) => part.isResent)
+  const short = kind === 'plain' && !isResent ? shortened(parts, args) : undefined
+  if (short === undefined) return [callsText(calls, parts, isResent), ...args]
   const areNew = parts.every((part) => part.hasNewIds || isNamed(part))
   return [`${calls}${areNew ? 'n' : 's'}`, ...short]
+}
+
+/**
+ * The first argument of the long form. An `f` makes the script look for fields in the orders; an `r` makes it look for
+ * remembered calls, because one may have been sent before.
+ */
+export function callsText(calls: number, parts: readonly Pick<Part, 'jobs'>[], isResent: boolean): string {
+  const hasFields = parts.some(({ jobs }) => jobs.some(({ fields }) => fields !== undefined))
+  return `${calls}${hasFields ? 'f' : ''}${isResent ? 'r' : ''}`
 }
 
 /** Whether the call has the id of its only job. */
@@ -204,7 +213,9 @@ export function packCall(
   for (const [i, job] of jobs.entries()) {
     const body = kind === 'plain' ? recordBody(job) : payloadBody(job, { callId: wholeCallId, place: places?.[i] ?? i })
     bytes += typeof body === 'string' ? body.length : payloadBytes(body)
-    args.push(job.id, recordOrder(job))
+    const order = recordOrder(job)
+    bytes += order.length
+    args.push(job.id, order)
     if (kind === 'ordered') args.push(scoreText(job.score), job.group ? `${job.task}\0${job.group}` : job.task)
     args.push(body)
   }

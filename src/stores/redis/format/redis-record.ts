@@ -2,6 +2,7 @@
  * A job's record in Redis: written once when the job is added, and read by every claim. Scripts read parts of it too.
  */
 
+import type { JobFields } from '../../../core/job/job-fields.js'
 import type { Payload } from '../../../core/values/codec.js'
 import type { NewJob } from '../../contract/new-job.js'
 import { firstUndated } from '../lua/record-lua.js'
@@ -86,9 +87,21 @@ export function withContent(
 
 /**
  * A job's order for the enqueue script: its priority; when it is due; `e` and in how many ms it expires; `b` and the ms
- * that bound its delay; `w` if it may replace another job. Empty if the job is ready at once with priority 0 and has none of these.
+ * that bound its delay; `w` if it may replace another job; NUL and its fields. Empty if the job is ready at once with
+ * priority 0 and has none of these.
  */
-export function recordOrder({ priority, delayMs, runAt, expiresMs, atMostMs, ifWaiting }: NewJob): string {
+export function recordOrder(job: NewJob): string {
+  return job.fields === undefined ? placeOrder(job) : `${placeOrder(job)}\0${fieldsText(job.fields)}`
+}
+
+/** The note of these fields: for each its name, `=`, its value as JSON, and NUL. */
+function fieldsText(fields: JobFields): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}=${JSON.stringify(value)}\0`)
+    .join('')
+}
+
+function placeOrder({ priority, delayMs, runAt, expiresMs, atMostMs, ifWaiting }: NewJob): string {
   const expiry = expiresMs === undefined ? '' : `e${Math.ceil(expiresMs)}`
   const bound = atMostMs === undefined ? '' : `b${Math.ceil(atMostMs)}`
   const more = `${expiry}${bound}${ifWaiting === undefined ? '' : 'w'}`

@@ -53,6 +53,7 @@ end
     incoming[#incoming + 1] = id
     incoming[#incoming + 1] = math.floor(stamp / 1000) == at and 'w' .. place13 .. body or 'W' .. place13 .. pack('>I6', at) .. body
     begun[#begun + 1] = n
+    if fields[n] then add_past(n, 'w', stamp) end
     return
   end
 `.slice(1),

@@ -8,7 +8,7 @@ import type { NewJoin } from '../../contract/new-join.js'
 import { memberId } from '../../rules/join-rules.js'
 import type { RedisArgument } from '../client/redis-client.js'
 import { listIn, textIn } from '../client/redis-reply.js'
-import { enqueuedBy } from '../enqueue/redis-enqueue.js'
+import { callsText, enqueuedBy } from '../enqueue/redis-enqueue.js'
 import { placedBody, recordBody, recordOrder } from '../format/redis-record.js'
 import { type RedisShard, shardHolding } from '../redis-layout.js'
 import { fragmentKey, onDeadBytes, type RedisJoin, type RedisSet } from '../shards/redis-join-reports.js'
@@ -170,7 +170,7 @@ export class RedisGraphEnqueue {
 
   /** Returns the letter of each job; for a probe see the script. */
   async #send({ callId, isResent, shard, jobs }: GraphPart, how: 'each' | 'whole' | 'probe'): Promise<string> {
-    const args: RedisArgument[] = [isResent ? '1r' : '1', callId, String(jobs.length)]
+    const args: RedisArgument[] = [callsText(1, [{ jobs }], isResent), callId, String(jobs.length)]
     const bodyOf = (job: NewJob) => (how === 'probe' ? '' : isInGraph(job) ? placedBody(job) : recordBody(job))
     for (const job of jobs) args.push(job.id, recordOrder(job), bodyOf(job))
     args.push(graphText(jobs, how))

@@ -33,7 +33,7 @@ export class SqliteEnqueue {
   readonly #insert: Statement
   readonly #insertBare: Statement
   readonly #insertExpiring: Statement
-  readonly #insertJoined: Statement
+  readonly #insertNoted: Statement
   readonly #insertAlike: Statement
   readonly #insertMixed: Statement
   readonly #takeBack: Statement
@@ -41,8 +41,8 @@ export class SqliteEnqueue {
   readonly #memory: Statement
   readonly #forget: Statement
   readonly #pushes: SqliteOrderedEnqueue
-  /** The number of the row of the last join or member that was inserted. */
-  #joined = 0
+  /** The number of the last row that was inserted of a job with something beside its row. */
+  #noted = 0
   /** The members of the graph that is being added: their joins may come after them. */
   #members: { queue: string; job: NewJob }[] | undefined
 
@@ -59,7 +59,7 @@ export class SqliteEnqueue {
       ', state, rank, codec, meta, grp, pool, expires_at',
       ', ?9, ?10, ?11, ?12, ?13, ?14, ?15',
     )
-    this.#insertJoined = insert(
+    this.#insertNoted = insert(
       ', state, rank, codec, meta, grp, pool, expires_at, noted, places',
       ', ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17',
     )
@@ -315,7 +315,7 @@ export class SqliteEnqueue {
       if (this.#members === undefined) this.#transaction.joins.enter({ queue: queue.name, id: job.id }, job.memberOf)
       else this.#members.push({ queue: queue.name, job })
     }
-    if (job.join !== undefined) this.#transaction.joins.begin(queue, this.#joined, job, now)
+    if (job.join !== undefined) this.#transaction.joins.begin(queue, this.#noted, job, now)
   }
 
   #insertRow(queue: QueueRow, job: NewJob, state: number, stamp: number, now: number): boolean {
@@ -323,22 +323,25 @@ export class SqliteEnqueue {
     const [qid, grp, position, stored] = [queue.qid, groupIn(job), positionOf(queue, stamp), payloadToStored(payload)]
     const expiresAt = job.join === undefined ? expiryOf(job, now) : undefined
     const isPlain = state === ready && priority === 0 && codec === undefined && meta === undefined && grp === null
-    const isJoined = job.join !== undefined || job.memberOf !== undefined
-    if (isPlain && !isJoined && expiresAt === undefined)
+    const isNoted = job.join !== undefined || job.memberOf !== undefined || job.fields !== undefined
+    if (isPlain && !isNoted && expiresAt === undefined)
       return this.#insertBare.run(qid, id, task, position, stamp, rememberMs, now, stored).changes === 1
     const [rank, storedMeta] = [0 - priority, meta === undefined ? null : payloadToStored(meta)]
     const more = [state, rank, codec ?? null, storedMeta, grp, poolOf(0, grp)]
     const values = [qid, id, task, position, stamp, rememberMs, now, stored, ...more]
-    if (expiresAt === undefined && !isJoined) return this.#insert.run(...values).changes === 1
+    if (expiresAt === undefined && !isNoted) return this.#insert.run(...values).changes === 1
     if (expiresAt !== undefined)
       queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, bounded(expiresAt))
     const expires = expiresAt === undefined ? null : bounded(expiresAt)
-    if (!isJoined) return this.#insertExpiring.run(...values, expires).changes === 1
-    const noted = (job.join === undefined ? 0 : noteBits.join) | (job.memberOf === undefined ? 0 : noteBits.member)
-    const places = job.memberOf === undefined ? null : placesText(job.memberOf)
-    const { changes, lastInsertRowid } = this.#insertJoined.run(...values, expires, noted, places)
-    this.#joined = Number(lastInsertRowid)
-    return changes === 1
+    if (!isNoted) return this.#insertExpiring.run(...values, expires).changes === 1
+    const { join, memberOf, fields } = job
+    const noted = (join ? noteBits.join : 0) | (memberOf ? noteBits.member : 0) | (fields ? noteBits.notes : 0)
+    const places = memberOf === undefined ? null : placesText(memberOf)
+    const { changes, lastInsertRowid } = this.#insertNoted.run(...values, expires, noted, places)
+    this.#noted = Number(lastInsertRowid)
+    if (changes !== 1) return false
+    if (fields !== undefined) this.#transaction.checkpoints.writeFields(this.#noted, fields)
+    return true
   }
 }
 
