@@ -31,6 +31,7 @@ describe('an enqueue for an ordered task', () => {
   it.each<[string, AnyTask, unknown, unknown, RegExp, code?: string]>([
     ['no id', task, 1, {}, /needs an id, .* Give one when you enqueue, as \{ id \}, or define the task with/],
     ['an expiry', task, 1, { id, expiresIn: '2m' }, /expiresIn is for plain tasks: payloads of an ordered job/],
+    ['fields', task, 1, { id, fields: { a: 1 } }, /fields is for plain tasks: those of an ordered id end with each/],
     [
       'ifWaiting',
       task,

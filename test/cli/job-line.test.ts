@@ -33,7 +33,16 @@ describe('an envelope line', () => {
     envelopeJobs(line(JSON.stringify(envelope)), { ...rules, task: undefined, options }, Date.UTC(2030, 0))
 
   it('describes its whole job; flags override it', () => {
-    const envelope = { task: 'mail', id: 'a', queue: 'low', priority: 3, group: 'g', input: 1, meta: { by: 'me' } }
+    const envelope = {
+      task: 'mail',
+      id: 'a',
+      queue: 'low',
+      priority: 3,
+      group: 'g',
+      input: 1,
+      meta: { by: 'me' },
+      fields: { n: 1 },
+    }
     const { task: _, input: __, ...options } = envelope
     expect(jobs(envelope)).toMatchObject([{ task: 'mail', input: 1, options }])
     expect(jobs(envelope, { queue: 'high' })).toMatchObject([{ options: { ...options, queue: 'high' } }])

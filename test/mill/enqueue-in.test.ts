@@ -65,7 +65,8 @@ it('a job is committed with the rows of its transaction, and invisible before', 
   const db = connection()
 
   db.exec("BEGIN IMMEDIATE; INSERT INTO invoice VALUES ('a')")
-  const handle = mill.enqueueIn(db, bill, { invoice: 'a' }, { id: 'job-a', priority: 3, meta: { by: 'test' } })
+  const options = { id: 'job-a', priority: 3, meta: { by: 'test' }, fields: { order: '4711' } }
+  const handle = mill.enqueueIn(db, bill, { invoice: 'a' }, options)
   expect(handle).toMatchObject({ id: 'job-a', queue: 'bills', outcome: 'added' })
   expect(await handle.status()).toBeUndefined()
   db.exec('COMMIT')
@@ -74,6 +75,7 @@ it('a job is committed with the rows of its transaction, and invisible before', 
     state: 'ready',
     priority: 3,
     meta: { by: 'test' },
+    fields: { order: '4711' },
     input: { invoice: 'a' },
   })
 })

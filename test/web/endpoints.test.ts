@@ -81,6 +81,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
       priority: 3,
       delay: '1h',
       meta: { from: 'php' },
+      fields: { order: 4711 },
     }
     const first = await scene.post('queues/mail/jobs', one)
     const again = await scene.post('queues/mail/jobs', one)
@@ -109,7 +110,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect(ordered.json).toMatchObject({ jobs: [{ outcome: 'added' }, { outcome: 'merged' }] })
     expect(unknown.status).toBe(201)
     expect((await scene.get('queues/mail/jobs/welcome')).json).toMatchObject({
-      ...{ state: 'scheduled', input: { to: 'ada' }, priority: 3, meta: { from: 'php' } },
+      ...{ state: 'scheduled', input: { to: 'ada' }, priority: 3, meta: { from: 'php' }, fields: { order: 4711 } },
     })
   })
 

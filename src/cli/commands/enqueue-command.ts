@@ -8,11 +8,12 @@ import { made } from '../../core/task/schema.js'
 import { defined } from '../../core/values/defined.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedTask } from '../../mill/named-task.js'
-import { durationFlag, expiryFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
+import { durationFlag, eachFlag, expiryFlag, jsonGiven, numberFlag, wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { printable } from '../printable.js'
 import { UsageError } from '../process/exit-code.js'
 import type { Terminal } from '../terminal/terminal.js'
+import { fieldsIn } from './jobs/filter-flags.js'
 
 interface EnqueueFlags extends MillFlags {
   readonly queue?: string
@@ -26,6 +27,7 @@ interface EnqueueFlags extends MillFlags {
   readonly idempotency?: number
   readonly score?: number
   readonly meta?: string
+  readonly field?: readonly string[]
   readonly envelope?: boolean
   readonly key?: string
   readonly newIds?: boolean
@@ -60,6 +62,7 @@ export function addEnqueue(program: Command): void {
     .option('--idempotency <duration>', 'how long --id is remembered after the job has ended: 7d', durationFlag)
     .option('--score <n>', 'the order among the payloads of its id (ordered tasks)', numberFlag)
     .option('--meta <json>', 'an object stored with the input')
+    .option('--field <name=value>', 'a field of the job, by which lists choose jobs; may be repeated', eachFlag)
     .option(
       '--envelope',
       'each line of standard input has its own task, queue, id and so on, as written by jobs list --envelope',
@@ -76,7 +79,7 @@ export function addEnqueue(program: Command): void {
 
 Examples:
   $ millrace enqueue send-email '{"to":"ada@example.org","subject":"Hello"}' --delay 5m
-  $ millrace enqueue send-email @mail.json --id welcome-42
+  $ millrace enqueue send-email @mail.json --id welcome-42 --field order=4711
   $ millrace enqueue resize - --queue low < files.ndjson
   $ millrace jobs list low --envelope | millrace enqueue - --envelope --config new.config.ts`,
     )
@@ -99,6 +102,7 @@ const lineFlags = [
   'idempotency',
   'score',
   'meta',
+  'field',
   'key',
 ] as const
 
@@ -172,10 +176,11 @@ async function refuseNoInput({ name, input: schema }: AnyTask): Promise<void> {
 /** The options that the flags give to every job. */
 async function optionsOf(flags: EnqueueFlags): Promise<AnyEnqueueOptions> {
   const meta = flags.meta === undefined ? undefined : await jsonGiven(flags.meta, '--meta')
-  const { queue, id, ifWaiting, atMost, idempotency, score, priority, delay, runAt, expiresIn } = flags
+  const { queue, id, ifWaiting, atMost, idempotency, score, priority, delay, runAt, expiresIn, field } = flags
   return {
     ...defined({ queue, id, ifWaiting, atMost, idempotency, score, priority, delay, runAt, expiresIn }),
     ...(meta !== undefined && { meta: meta as JobMeta }),
+    ...(field !== undefined && { fields: fieldsIn(field) }),
   }
 }
 

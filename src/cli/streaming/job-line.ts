@@ -47,7 +47,7 @@ interface JobEnvelope {
 
 const waitingStates = ['ready', 'scheduled']
 const placing = ['queue', 'priority', 'group', 'score', 'delay', 'expiresIn'] as const
-const enveloped = ['id', 'ifWaiting', 'atMost', 'idempotency', ...placing] as const
+const enveloped = ['id', 'ifWaiting', 'atMost', 'idempotency', 'fields', ...placing] as const
 const known = ['task', 'input', 'meta', ...enveloped, 'runAt', 'expiresAt', 'state', 'payloads']
 
 /** The input of one job. Throws an error whose message describes the mistake in the line. */

@@ -5,6 +5,7 @@
 
 import { InvalidJobError, PayloadTooLargeError, UnknownTaskError, UnsupportedByStoreError } from '../../core/errors.js'
 import { isPriority, priorityForm } from '../../core/job/job.js'
+import { type JobFields, newFieldsMistake } from '../../core/job/job-fields.js'
 import { originKey, type StoredOrigin, storedMeta } from '../../core/job/job-origin.js'
 import { describe, messageOf } from '../../core/messages/describe.js'
 import { hintFor } from '../../core/messages/foreign-words.js'
@@ -119,6 +120,7 @@ const plainOptions = new Set<string>([
   'priority',
   'meta',
   'group',
+  'fields',
   'queue',
   'expiresIn',
   'ifWaiting',
@@ -143,6 +145,7 @@ function checkedPlainQueue(
     throw new UnsupportedByStoreError(traits.name, 'job priorities', 'Use a queue of its own for urgent jobs.')
   }
   if (!traits.exactEnqueue) refuseExact(options, traits)
+  if (options.fields !== undefined) checkFields(task, options.fields, traits)
   if (options.ifWaiting !== undefined) checkIfWaiting(task, options)
   if (options.idempotency !== undefined && id === undefined && child === undefined)
     throw wrong(task, 'idempotency needs an id of your own, which is what is remembered.')
@@ -169,6 +172,17 @@ function refuseExact(options: AnyEnqueueOptions, { name }: StoreTraits): void {
   if (asked === undefined) return
   const remedy = `Leave \`${asked}\` out and make the handler idempotent, or use a store that knows the ids of its jobs.`
   throw new UnsupportedByStoreError(name, exactOnly[asked], remedy)
+}
+
+function checkFields(task: AnyPlainTask, fields: unknown, { name, fields: hasThem }: StoreTraits): void {
+  const mistake = newFieldsMistake(fields)
+  if (mistake !== undefined) throw wrong(task, mistake)
+  if (hasThem) return
+  throw new UnsupportedByStoreError(
+    name,
+    'fields of jobs',
+    'Put what you need into `meta`, or use a store that lists jobs.',
+  )
 }
 
 function checkIfWaiting(task: AnyPlainTask, { id, ifWaiting }: AnyEnqueueOptions): void {
@@ -202,6 +216,7 @@ const plainOnly: Readonly<Record<string, string>> = {
   atMost: 'its delay is not put off by later payloads.',
   idempotency: 'an ordered id that has ended is not remembered.',
   expiresIn: 'payloads of an ordered job are never dropped. Let the handler pass over those that are too old.',
+  fields: 'those of an ordered id end with each of its jobs. Let the handler set them: ctx.fields.set().',
 }
 
 /** The queue of the job, after every check that needs no input. */
@@ -328,6 +343,7 @@ function plainDraft(
     if (group !== undefined) job.group = group
   }
   if (options.ifWaiting === 'replace') job.ifWaiting = 'replace'
+  if (options.fields !== undefined && Object.keys(options.fields).length > 0) job.fields = { ...options.fields }
   const bytes = addContent(job, queue, task, options, originOf(item), rules)
   const expiresMs = expiryOf(task, options, job, rules)
   if (expiresMs !== undefined) {
@@ -473,6 +489,7 @@ class JobInMaking implements NewJob {
   declare expiresMs?: number
   declare atMostMs?: number
   declare ifWaiting?: 'replace'
+  declare fields?: JobFields
 
   constructor(id: string, task: string, payload: Payload, priority: number, rememberMs: number) {
     this.id = id

@@ -1,6 +1,7 @@
 /** The options of one job when it is enqueued, and the arguments of the calls that take them. */
 
 import type { JobMeta } from '../job/job.js'
+import type { JobFields } from '../job/job-fields.js'
 import type { Duration } from '../values/duration.js'
 import type { JoinSets, ManyMembers, MemberTask } from './join-sets.js'
 import type { DefinedTask, HandleOf, TaskInput, types } from './task-definition.js'
@@ -58,6 +59,12 @@ export interface EnqueueOptions<QueueName extends string = never> {
    * bytes, `''` for none; a finite number is converted to text.
    */
   readonly group?: string | number | undefined
+  /**
+   * Small named values that the job has from the beginning, by which lists choose jobs: `{ order: '4711' }`. Anybody may
+   * change them, as `FieldWriter.set` says, whose bounds they have. A job that takes the place of another by `ifWaiting`
+   * has its own; a duplicate changes none. Default: none.
+   */
+  readonly fields?: JobFields | undefined
   /** The queue of the job. Default: the task's queue. */
   readonly queue?: QueueName | undefined
 }

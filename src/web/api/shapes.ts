@@ -237,6 +237,7 @@ const newJob = exactly({
   group: v.exactOptional(group),
   score: v.exactOptional(v.pipe(v.number(), v.finite())),
   meta: v.exactOptional(v.pipe(anyRecord(), v.metadata({ json: { type: 'object', additionalProperties: {} } }))),
+  fields: v.exactOptional(fields),
 })
 
 export type NewJobBody = v.InferOutput<typeof newJob>

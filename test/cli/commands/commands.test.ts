@@ -49,9 +49,10 @@ async function work(cwd: string, jobs: number): Promise<void> {
 describe('the commands of millrace', () => {
   it('enqueue, work, stats and jobs show work together', async () => {
     const cwd = project()
-    const first = await runJson<Enqueued>('enqueue echo {"n":1} --id one --meta {"by":"test"}', {
-      cwd,
-    })
+    const first = await runJson<Enqueued>(
+      'enqueue echo {"n":1} --id one --meta {"by":"test"} --field order=4711 --field by=me',
+      { cwd },
+    )
     expect(first).toEqual({ id: 'one', queue: 'default', task: 'echo', outcome: 'added' })
     const again = await runJson<Enqueued>('enqueue echo {"n":2} --id one', { cwd })
     expect(again.outcome).toBe('duplicate')
@@ -83,6 +84,7 @@ describe('the commands of millrace', () => {
       attempt: 1,
       input: { n: 1 },
       result: { input: { n: 1 }, meta: { by: 'test' } },
+      fields: { order: 4711, by: 'me' },
     })
     expect(Date.parse(job['finishedAt'] as string)).toBeGreaterThanOrEqual(Date.parse(job['createdAt'] as string))
   })

@@ -1,4 +1,4 @@
-import { defineOrderedTask, defineTask, exponential } from 'millrace'
+import { defineOrderedTask, defineTask, exponential, type Mill } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { nextEvent } from '../../next-event.js'
 import { storeKinds, testMill } from '../../test-mill.js'
@@ -108,6 +108,75 @@ describe.each(storeKinds)('the fields of a job, on %s', (kind) => {
     const job = await m.enqueue(task, 1)
 
     await expect(job.fields.set(fields as never)).rejects.toMatchObject(invalid(message))
+  })
+})
+
+describe.each(storeKinds)('the fields of an enqueue, on %s', (kind) => {
+  const encode = defineTask({ name: 'encode' })
+  const both = defineTask({ name: 'both', joins: { one: encode } })
+  const parent = defineTask({
+    name: 'parent',
+    queue: 'parents',
+    run: async (_, ctx) => void (await ctx.enqueue(encode, 1, { fields: { from: 'parent' } })),
+  })
+  const tasks = [encode, both, parent]
+  const fieldsIn = async (m: Mill) =>
+    (await m.queue('default').jobs.list({ by: 'time' })).jobs.map(({ fields }) => fields)
+
+  it('belong to the job from the beginning, however it is enqueued', async () => {
+    const m = testMill({ tasks }, kind)
+    await m.enqueue(encode, 1, { fields: { order: '4711', paid: false } })
+    await m.enqueueNamed('encode', 1, { fields: { order: '4712' } })
+    await m.enqueueMany(encode, [1, 2], (_, n) => ({ fields: { n } }))
+    await m.enqueueMany([
+      [encode, 1, { fields: { first: true } }],
+      [encode, 1, { fields: {} }],
+    ])
+
+    const all = [{ order: '4711', paid: false }, { order: '4712' }, { n: 0 }, { n: 1 }, { first: true }, undefined]
+    expect(await fieldsIn(m)).toEqual(all)
+    expect(await m.queue('default').jobs.count({ fields: { order: '4711' } })).toBe(1)
+  })
+
+  it('belong to jobs of a flow, to a join, and to a job that a handler enqueues', async () => {
+    const m = testMill({ tasks }, kind)
+    await m.enqueue(parent, null)
+    const child = nextEvent(m, 'job.enqueued', ({ task }) => task === 'encode')
+    await m.worker({ queues: ['parents'] }).start()
+    await child
+    await m.flow((f) => {
+      const one = f.job(encode, 1, { fields: { part: 1 } })
+      f.job(both, null, { after: { one }, fields: { whole: true } })
+    })
+
+    expect(new Set(await fieldsIn(m))).toEqual(new Set([{ from: 'parent' }, { part: 1 }, { whole: true }]))
+  })
+
+  it('are read by the handler, and changed like others', async () => {
+    const seen: unknown[] = []
+    const read = defineTask({
+      name: 'read',
+      run: async (_, ctx) => {
+        seen.push(await ctx.fields.get())
+        await ctx.fields.set({ paid: true, order: null })
+        return 1
+      },
+    })
+    const m = testMill({ tasks: [read] }, kind)
+    const job = await m.enqueue(read, null, { fields: { order: '4711' } })
+    const done = job.result({ timeout: '10s' })
+    await m.worker().start()
+    await done
+
+    expect(seen).toEqual([{ order: '4711' }])
+    expect((await job.record())?.fields).toEqual({ paid: true })
+  })
+
+  it('of a job that is there already stay as they are', async () => {
+    const m = testMill({ tasks }, kind)
+    await m.enqueue(encode, 1, { id: 'a', fields: { order: '4711' } })
+    expect((await m.enqueue(encode, 1, { id: 'a', fields: { order: 'other' } })).outcome).toBe('duplicate')
+    expect(await fieldsIn(m)).toEqual([{ order: '4711' }])
   })
 })
 

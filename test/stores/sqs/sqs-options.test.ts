@@ -48,6 +48,7 @@ const enqueueOptions: Fates<EnqueueOptions<string>> = {
   ifWaiting: ['refused', 'keep'],
   atMost: ['refused', '1m'],
   idempotency: ['refused', '1m'],
+  fields: ['refused', { order: '4711' }],
 }
 
 const refusal = expect.objectContaining({ code: 'unsupported-by-store' })

@@ -35,7 +35,8 @@ export function filterIn(flags: FilterFlags & { readonly task?: string }): JobFi
   return Object.keys(filter).length === 0 ? undefined : filter
 }
 
-function fieldsIn(given: readonly string[]): JobFields {
+/** Throws `UsageError`. */
+export function fieldsIn(given: readonly string[]): JobFields {
   return Object.fromEntries(
     given.map((field) => {
       const end = field.indexOf('=')
