@@ -21,7 +21,8 @@ const fileName = /^(?:assets\/.*|[^/]*\.\w{1,11})$/
 const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0+)?\s*(?:,|$))/i
 
 /** Throws a refusal for a method other than GET and HEAD, and for a missing file. */
-export function pageAnswer({ request, path }: ApiRequest, files: ReadonlyMap<string, PageFile> | undefined): Response {
+export function pageAnswer(asked: ApiRequest, files: ReadonlyMap<string, PageFile> | undefined): Response {
+  const { request, path } = asked
   if (request.method !== 'GET' && request.method !== 'HEAD')
     throw new WebRefusal(
       'method-not-allowed',
@@ -34,7 +35,7 @@ export function pageAnswer({ request, path }: ApiRequest, files: ReadonlyMap<str
   if (fileName.test(name) && name !== 'index.html')
     throw new WebRefusal('not-found', 'the page has no such file. After an update load it anew.')
   const index = files?.get('index.html')
-  const html = index === undefined ? unbuilt : withBase(new TextDecoder().decode(index.body), path)
+  const html = index === undefined ? unbuilt : withBase(new TextDecoder().decode(index.body), asked)
   return new Response(html, { headers: { 'content-type': 'text/html; charset=utf-8', 'cache-control': 'no-store' } })
 }
 
@@ -51,10 +52,18 @@ function fileAnswer(request: Request, name: string, { body, gzipped, type, etag 
 }
 
 /** Makes links relative to the window, however deep the address is, and whatever a proxy puts before it. */
-function withBase(html: string, path: string): string {
-  const steps = path.split('/').length - 2
-  const base = `<base href="${steps === 0 ? './' : '../'.repeat(steps)}">`
+function withBase(html: string, asked: ApiRequest): string {
+  const base = `<base href="${baseOf(asked)}">`
   return html.replace(/<base\b[^>]*>/i, '').replace(/<head\b[^>]*>/i, (head) => head + base)
+}
+
+/**
+ * The window itself is served without a slash too, and not by a redirect to the address with one: Next redirects the other
+ * way.
+ */
+function baseOf({ path, cookiePath }: ApiRequest): string {
+  if (path === '') return `./${cookiePath.split('/').at(-2)}/`
+  return '../'.repeat(path.split('/').length - 2) || './'
 }
 
 const unbuilt = `<!doctype html>

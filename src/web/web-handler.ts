@@ -190,14 +190,13 @@ class MountedWindow {
     const path = pathBelow(basePath, url.pathname)
     if (path === undefined) return undefined
     const asked: ApiRequest = { ...from, path, query: url.searchParams, cookiePath: `${basePath}/` }
-    const answer = await this.#below(asked, basePath).catch((error: unknown) => this.#failure(error))
+    const answer = await this.#below(asked).catch((error: unknown) => this.#failure(error))
     return secured(answer)
   }
 
-  async #below(asked: ApiRequest, basePath: string): Promise<Response> {
+  async #below(asked: ApiRequest): Promise<Response> {
     const { path, request } = asked
     this.#access.checkHost(asked)
-    if (path === '') return redirect(`${basePath.split('/').at(-1)}/`)
     if (path === '/health') return await this.#health()
     if (path === metricsPath) return await this.#metrics.answer(asked)
     if (path === apiPath || path.startsWith(`${apiPath}/`)) return await this.#api(asked)

@@ -55,7 +55,7 @@ const mountings: Readonly<
       await app.register(async (scope) => {
         scope.removeAllContentTypeParsers()
         scope.addContentTypeParser('*', (_request, _payload, done) => done(null))
-        scope.all('/jobs/*', (request, reply) => {
+        scope.all('/jobs*', (request, reply) => {
           reply.hijack()
           window.node(request.raw, reply.raw)
         })
@@ -91,11 +91,13 @@ const mountings: Readonly<
     below: '/jobs',
     basePath: '/jobs',
     mount: (window) => {
-      // As `app/jobs/[[...path]]/route.ts` exports it.
+      // As `app/jobs/[[...path]]/route.ts` exports it, behind the redirect by which Next takes the slash from every address.
       const route = { GET: window.fetch, POST: window.fetch }
+      const withoutSlash = ({ url }: Request) =>
+        /\/$/.test(new URL(url).pathname) && Response.redirect(url.replace(/\/$/, ''), 308)
       return listening(
         serve({
-          fetch: (request) => route[request.method as 'GET']!(request),
+          fetch: (request) => withoutSlash(request) || route[request.method as 'GET']!(request),
           port: 0,
           hostname: '127.0.0.1',
         }) as Server,
@@ -139,6 +141,17 @@ describe.each(Object.entries(mountings))('in %s', (_, { below, basePath, mount }
     expect((await mill.queue('mail').depth()).ready).toBe(0)
   })
 
+  it('the page is there with and without a slash, and its links begin below the window', async () => {
+    const { url } = await mounted()
+    for (const address of [url, `${url}/`]) {
+      const page = await fetch(address)
+      const html = await page.text()
+      const base = new URL(/<base href="([^"]*)">/.exec(html)![1]!, page.url).href
+
+      expect([page.status, base], address).toEqual([200, `${url}/`])
+    }
+  })
+
   it('a stream arrives as it is written', async () => {
     const { url } = await mounted()
     const over = new AbortController()
@@ -160,8 +173,7 @@ it('a path outside the web handler goes on in Express, and is not found elsewher
   const url = await listening(app.listen(0, '127.0.0.1'))
 
   expect((await ask(`${url}/other`)).text).toBe('mine')
-  expect((await ask(`${url}/jobs`)).headers.location).toBe('jobs/')
-  expect((await ask(`${url}/jobs/`)).status).toBe(200)
+  expect((await ask(`${url}/jobs`)).status).toBe(200)
   expect((await window.fetch(new Request('http://localhost/other'))).status).toBe(404)
 })
 
