@@ -139,7 +139,7 @@ describe('the documentation', () => {
   })
 })
 
-it('a job is enqueued and run by the files of the Next.js page, unchanged', { timeout: 60_000 }, async () => {
+it('a job enqueues the next one by the files of the life of a job, unchanged', { timeout: 60_000 }, async () => {
   const { blocks } = new Document('docs/job-lifecycle.md')
   const cwd = project(Object.fromEntries(blocks.flatMap(({ file, text }) => (file ? [[file, text]] : []))))
   symlinkSync(join(root, 'node_modules', 'zod'), join(cwd, 'node_modules', 'zod'))
