@@ -64,29 +64,46 @@ describe('the guides', () => {
     expect(status).toBe(0)
   })
 
-  it('enqueue in the route for Next.js', { timeout: 60_000 }, () => {
+  it('enqueue in the action for Next.js, and stream the status in its route', { timeout: 60_000 }, () => {
     const cwd = folderOf(guide('nextjs'))
-    const call = `import { POST } from './app/api/orders/route.ts'
+    const call = `import { startExport } from './app/actions.ts'
+import { GET } from './app/exports/[id]/events/route.ts'
 import mill from './millrace.config.ts'
-const answer = await POST(new Request('http://shop/', { method: 'POST', body: '{"email":"ada@example.com"}' }))
-const { job } = await answer.json()
-console.log(answer.status, (await mill.queue('default').jobs.get(job)).input.to)
+const form = new FormData()
+form.set('year', '2026')
+const id = await startExport(form)
+const asked = (id: string) => GET(new Request('http://shop/'), { params: Promise.resolve({ id }) })
+const [answer, unknown] = [await asked(id), await asked('another')]
+const text = answer.text()
+await mill.worker().start()
+console.log(answer.status, answer.headers.get('content-type'), unknown.status, await text)
 await mill.close()`
     writeFileSync(join(cwd, 'call.ts'), call)
+    const { status, stdout, stderr } = execute(cwd, jiti, 'call.ts')
 
-    expect(execute(cwd, jiti, 'call.ts')).toMatchObject({ status: 0, stderr: '', stdout: '202 ada@example.com\n' })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+    expect(stdout).toMatch(/^200 text\/event-stream 404 event: status\ndata: {"state":"ready"}\n\n/)
+    expect(stdout).toMatch(/"result":{"file":"orders-2026.csv"}}\n\nevent: end\ndata: completed\n\n\n$/)
   })
 
-  it('enqueue in the service for NestJS, and stop in its hook', { timeout: 60_000 }, () => {
+  it('enqueue in the service for NestJS, run the job with another service, and stop in the hook', {
+    timeout: 60_000,
+  }, () => {
     const cwd = folderOf(guide('nestjs'))
-    const call = `import { MillShutdown, millProvider } from './mill.provider.ts'
+    const call = `import { MailerService } from './mailer.service.ts'
+import { millLifeProvider, millProvider } from './mill.provider.ts'
 import { OrdersService } from './orders.service.ts'
-const mill = millProvider.useFactory()
-console.log(await new OrdersService(mill).confirm('A-1', 'ada@example.com'))
-await new MillShutdown(mill).onApplicationShutdown()`
+import { sendEmail } from './tasks.ts'
+const mill = millProvider.useFactory(new MailerService())
+const life = millLifeProvider.useFactory(mill)
+await life.onApplicationBootstrap()
+const id = await new OrdersService(mill).confirm('A-1', 'ada@example.com')
+console.log(id, await mill.job(sendEmail, id).result())
+await life.onApplicationShutdown()`
     writeFileSync(join(cwd, 'call.ts'), call)
+    const stdout = `"Order A-1" goes to ada@example.com\nconfirm-A-1 { messageId: '<ada@example.com>' }\n`
 
-    expect(execute(cwd, jiti, 'call.ts')).toMatchObject({ status: 0, stderr: '', stdout: 'confirm-A-1\n' })
+    expect(execute(cwd, jiti, 'call.ts')).toMatchObject({ status: 0, stderr: '', stdout })
   })
 
   it('stream the status of an export to the user who asked for it, until its end', { timeout: 60_000 }, () => {
