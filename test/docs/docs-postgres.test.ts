@@ -2,8 +2,9 @@
 
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import { millrace } from 'millrace'
 import pg from 'pg'
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
 import { postgresDatabase } from '../worker-postgres.js'
 import { Document } from './document.js'
@@ -43,4 +44,26 @@ it('the guide for Prisma does the same, on the client that `prisma generate` mak
   expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: shownAfter(path, 'orders.mjs'), stderr: '' })
   const { inlineSchema } = (await import(made)) as { inlineSchema: string }
   expect(page.blocks.map(({ text }) => text)).toContain(inlineSchema.trim())
+})
+
+it('the SQL of the page of the store enqueues, by hand and in a trigger', async () => {
+  const url = await postgresDatabase()
+  const mill = millrace({ store: url, queues: { default: {} } })
+  onTestFinished(() => mill.close())
+  await mill.ready()
+  const db = new pg.Client(url)
+  await db.connect()
+  onTestFinished(() => db.end())
+  const { blocks } = new Document('docs/stores/postgres.md')
+  await db.query('CREATE TABLE orders (id serial PRIMARY KEY)')
+  await db.query(blocks.find(({ text }) => text.includes('CREATE TRIGGER'))!.text)
+  await db.query('INSERT INTO orders DEFAULT VALUES')
+
+  expect([
+    await mill.queue('default').jobs.get('ship-1'),
+    await mill.queue('default').jobs.get('welcome-42'),
+  ]).toMatchObject([
+    { task: 'ship', state: 'ready', input: { order: 1 } },
+    { task: 'send-email', state: 'scheduled', priority: 3, input: { to: 'ada@example.com' } },
+  ])
 })
