@@ -72,7 +72,7 @@ export class Access {
     if (isAllowedHost(host, hosts)) return
     throw new WebRefusal(
       'host',
-      `this window does not answer under the host '${host ?? ''}'. Add the name to \`hosts\` of webHandler(), or to --hosts of millrace dash, if it is yours.`,
+      `this dashboard does not answer under the host '${host ?? ''}'. Add the name to \`hosts\` of webHandler(), or to --hosts of millrace dash, if it is yours.`,
     )
   }
 
@@ -83,7 +83,7 @@ export class Access {
     if (isOwnOrigin({ origin, site }, host, this.#options.hosts)) return
     throw new WebRefusal(
       'forbidden',
-      'the request comes from a page of another origin. Only pages of this window may send requests; behind a proxy that changes Host, add the public host to `hosts`.',
+      'the request comes from a page of another origin. Only pages of this dashboard may send requests; behind a proxy that changes Host, add the public host to `hosts`.',
     )
   }
 
@@ -110,7 +110,7 @@ export class Access {
     this.checkHeader(request)
     const { role } = viewer
     if (this.#options.readOnly)
-      throw new WebRefusal('forbidden', 'this window is read-only: nothing can be changed by it.')
+      throw new WebRefusal('forbidden', 'this dashboard is read-only: nothing can be changed by it.')
     if (role !== 'operator')
       throw new WebRefusal('forbidden', `'${viewer.name}' may look, and change nothing: the role 'operator' is needed.`)
     this.checkToken(request, viewer)
@@ -139,7 +139,7 @@ export class Access {
     if (this.#options.token === undefined)
       throw new WebRefusal(
         'argument-invalid',
-        'this window has no token to log in with; it identifies its viewers in another way.',
+        'this dashboard has no token to log in with; it identifies its viewers in another way.',
       )
     if (!this.#isToken(given)) this.#refuseWrong(asked)
     return this.#sessions.begin(tokenViewer, asked.cookiePath, isSecure(asked))
@@ -195,8 +195,8 @@ function authorized(answer: boolean | Viewer): Viewer {
   if (answer === true) return { name: 'authorized', role: 'operator' }
   const { name, role } = (answer || {}) as { readonly name?: unknown; readonly role?: Role }
   if (typeof name === 'string' && (role === 'viewer' || role === 'operator')) return { name, role }
-  if (answer === false) throw unauthorized('`authorize` of this window does not let this request in.')
-  throw unauthorized("`authorize` of this window must answer false, true, or { name, role: 'viewer' | 'operator' }.")
+  if (answer === false) throw unauthorized('`authorize` of this dashboard does not let this request in.')
+  throw unauthorized("`authorize` of this dashboard must answer false, true, or { name, role: 'viewer' | 'operator' }.")
 }
 
 /** Without `token` and `authorize` only this machine may use the window. */
@@ -205,10 +205,10 @@ function byLoopback({ request, host = '', address }: ApiRequest): Viewer {
   if (isLoopbackHost(host) && !isProxied && isLoopbackAddress(address)) return { name: 'loopback', role: 'operator' }
   if (address === '')
     throw unauthorized(
-      'without a token this window answers to its own machine only, and a web request does not say where it came from. Give webHandler() a `token` or `authorize`, or window.fetch(request, { address }) the address of the peer.',
+      'without a token this dashboard answers to its own machine only, and a web request does not say where it came from. Give webHandler() a `token` or `authorize`, or window.fetch(request, { address }) the address of the peer.',
     )
   throw unauthorized(
-    'without a token this window answers to its own machine only. Give webHandler() a `token` or `authorize`.',
+    'without a token this dashboard answers to its own machine only. Give webHandler() a `token` or `authorize`.',
   )
 }
 

@@ -92,7 +92,7 @@ export function failureOf(error: unknown, logger: Logger): ApiFailure {
     return { ...pick(error), status, headers }
   }
   const id = randomUUID()
-  logger.error(`the window failed (${id})`, {
+  logger.error(`the dashboard failed (${id})`, {
     id,
     error: error instanceof Error ? (error.stack ?? error.message) : String(error),
   })

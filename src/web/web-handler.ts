@@ -73,11 +73,11 @@ class MetricsEndpoint {
 /** Who sent a web request, as the server knows it. Whatever else a framework gives in its place is ignored. */
 export type Peer = object & { readonly address?: string | undefined }
 
-/** A window on a mill, made by `webHandler()`. */
+/** The dashboard of a mill, made by `webHandler()`. */
 export interface WebHandler {
   /**
    * Answers a web request: for Hono, Next and every other framework with `Request` and `Response`. A request does not say
-   * where it came from: a window without `token` and `authorize` needs the `address` of the peer, as the server knows it.
+   * where it came from: a dashboard without `token` and `authorize` needs the `address` of the peer, as the server knows it.
    */
   readonly fetch: (request: Request, peer?: Peer) => Promise<Response>
   /**
@@ -97,7 +97,7 @@ export interface WebHandler {
 const loginPrefix = '/login/'
 
 /**
- * Makes a window on the mill: a page, an API under `api/v1`, streams, and `metrics` for Prometheus. Opens nothing
+ * Makes the dashboard of the mill: a page, an API under `api/v1`, streams, and `metrics` for Prometheus. Opens nothing
  * before the first request. Without `token` and `authorize` it answers only its own machine. Throws `ConfigError` with
  * every mistake in the options.
  */
@@ -155,7 +155,7 @@ class MountedWindow {
       else await writeResponse(answer ?? this.#failure(notBelow(basePath)), response)
     } catch (error) {
       // The client has gone, or a stream of the response broke off.
-      this.#window.mill.logger.debug(`an answer of the window broke off: ${messageOf(error)}`)
+      this.#window.mill.logger.debug(`an answer of the dashboard broke off: ${messageOf(error)}`)
       response.destroy()
     }
   }
@@ -222,7 +222,7 @@ class MountedWindow {
 }
 
 function notBelow(basePath: string): WebRefusal {
-  return new WebRefusal('not-found', `this window is below '${basePath}/'.`)
+  return new WebRefusal('not-found', `this dashboard is below '${basePath}/'.`)
 }
 
 /** Begins with `/`, or is empty for the window itself without a slash; undefined for a path outside the window. */
@@ -327,7 +327,7 @@ function bodyOf(request: MountedRequest): Pick<RequestInit, 'body' | 'duplex'> {
     return {}
   throw new WebRefusal(
     'argument-invalid',
-    'a body parser has read the body before the window, and left it nowhere: mount the window before that parser, or set `request.body`.',
+    'a body parser has read the body before the dashboard, and left it nowhere: mount the dashboard before that parser, or set `request.body`.',
   )
 }
 

@@ -9,7 +9,7 @@ import type { Audit } from './audit.js'
 import { isHost } from './host-list.js'
 
 export interface WebOptions {
-  /** The path of the window, such as `/jobs`. Default: the mount path in Express, otherwise the root. */
+  /** The path of the dashboard, such as `/jobs`. Default: the mount path in Express, otherwise the root. */
   readonly basePath?: string | undefined
   /** A secret that allows everything. At least 16 characters; `openssl rand -base64 24` makes one. Default: none. */
   readonly token?: string | undefined
@@ -19,7 +19,7 @@ export interface WebOptions {
    * undefined for `window.fetch`. Default: none.
    */
   readonly authorize?: Authorize | undefined
-  /** The host names of the window besides loopback: `jobs.example.org`, or with a port. Default: none. */
+  /** The host names of the dashboard besides loopback: `jobs.example.org`, or with a port. Default: none. */
   readonly hosts?: readonly string[] | undefined
   /** Whether it refuses every change. Default false. */
   readonly readOnly?: boolean | undefined

@@ -192,7 +192,7 @@ it('a body that was consumed before is refused, with a remedy', async () => {
 
   expect([answer.status, answer.text]).toMatchObject([
     400,
-    expect.stringContaining('mount the window before that parser'),
+    expect.stringContaining('mount the dashboard before that parser'),
   ])
 })
 

@@ -44,7 +44,7 @@ export function LoginPage() {
           value={token}
           onInput={setToken}
           mistake={mistake}
-          hint="What this window was started with. millrace dash prints a link that logs in without it."
+          hint="What this dashboard was started with. millrace dash prints a link that logs in without it."
           isRequired
         />
         <Button type="submit" kind="main" isDisabled={isSending}>

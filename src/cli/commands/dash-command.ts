@@ -26,7 +26,7 @@ interface DashFlags extends MillFlags {
 const variable = 'MILLRACE_DASH_TOKEN'
 
 export function addDash(program: Command): void {
-  const command = millCommand(program, 'dash', 'Serve a window on the mill: a page and an HTTP API, until stopped')
+  const command = millCommand(program, 'dash', 'Serve the dashboard, a page with an HTTP API, until stopped')
     .option('--port <n>', 'the port it listens on; 0: any free port', wholeFlag(0, 65_535), 4_747)
     .option('--host <address>', 'the address it listens on', '127.0.0.1')
     .addOption(
@@ -85,7 +85,7 @@ async function serve(mill: Mill, terminal: Terminal, flags: DashFlags): Promise<
   const login = `${server.url}/${window.loginPath()}`
   // A token that the user gave is not repeated.
   const made = given === undefined ? { token } : {}
-  terminal.event('dash.started', { url: server.url, login, ...made }, () => `window on ${login} (logs in once)`)
+  terminal.event('dash.started', { url: server.url, login, ...made }, () => `dashboard on ${login} (logs in once)`)
   await stopped
   await server.close()
 }

@@ -39,7 +39,7 @@ function HiddenPayloads({ job }: { readonly job: JobDetail }) {
   return (
     <Panel title="Input and result">
       <p class="text-muted">
-        This window hides what jobs carry: its option <code>hidePayloads</code> leaves out inputs, metas, results and
+        This dashboard hides what jobs carry: its option <code>hidePayloads</code> leaves out inputs, metas, results and
         checkpoints. They are as they were, and <code>millrace jobs show</code> shows them where the mill is configured.
       </p>
       {job.payloads !== undefined && <p>{scoresWords(job)}</p>}

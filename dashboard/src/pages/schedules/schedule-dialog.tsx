@@ -90,7 +90,7 @@ function About({ schedule }: { readonly schedule: ScheduleRow }) {
         ]}
       />
       {!schedule.isPaused && <NextTicks name={schedule.name} />}
-      {schedule.payloadsHidden && <p class="text-muted">This window hides inputs.</p>}
+      {schedule.payloadsHidden && <p class="text-muted">This dashboard hides inputs.</p>}
       {schedule.input !== undefined && (
         <section aria-label="Input">
           <h3 class="mb-1 font-medium">Input</h3>
