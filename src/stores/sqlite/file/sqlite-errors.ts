@@ -171,6 +171,13 @@ export function typedError(file: string, error: unknown): unknown {
   const { code: systemCode } = error as { code?: unknown }
   if (systemCode === 'ENOSPC' || systemCode === 'EDQUOT')
     return new StoreFullError(`the SQLite store '${file}' has no room left on its disk (${message}).`, { cause: error })
+  if (systemCode === 'EACCES' || systemCode === 'EPERM')
+    return unavailable(
+      file,
+      `the user of this process may not read or write it (${message}). Run the process as the user who made the file, or give ` +
+        'both users a folder that a group shares: docs/stores/sqlite.md, “Several users”.',
+      error,
+    )
   if (typeof systemCode === 'string' && /^E[A-Z]+$/.test(systemCode)) return unavailable(file, message, error)
   return stumbled(file, error)
 }

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -217,4 +218,28 @@ it('an error outside SQLite is reported as a failure of the code, never as damag
   expect(error).toMatchObject({ inDoubt: false, message: expect.stringMatching(/its own code failed .*fsck/s) })
   expect((error as Error).message).not.toMatch(/damaged|backup/)
   expect((error as Error).cause).toBeInstanceOf(Error)
+})
+
+it('a file of another user is refused with the remedy', async () => {
+  await filled()
+  chmodSync(scene.folder, 0o000)
+  const program = `const { SqliteStore } = await import(process.argv[1])
+const error = await new SqliteStore({ file: process.argv[2] }).open([]).catch((error) => error)
+console.log(error.code, error.message)
+process.exit()`
+  const args = [
+    '--input-type=module',
+    '-e',
+    program,
+    import.meta.resolve('#src/stores/sqlite/sqlite-store.js'),
+    scene.file,
+  ]
+  // Root may open everything.
+  const as = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534, cwd: '/' } : {}
+  const { stdout } = spawnSync(process.execPath, args, { ...as, encoding: 'utf8' })
+  chmodSync(scene.folder, 0o700)
+
+  expect(stdout).toMatch(
+    /^store-unavailable .*the user of this process may not read or write it .*EACCES.*“Several users”/,
+  )
 })
