@@ -6,14 +6,16 @@
 import pg from 'pg'
 import type { JobState } from '../../core/job/job.js'
 import { postgresAddress } from '../../stores/postgres/client/postgres-address.js'
+import { loadPostgresDriver } from '../../stores/postgres/client/postgres-driver.js'
 import { postgresFunctions } from '../../stores/postgres/postgres-functions.js'
 import { PostgresStore } from '../../stores/postgres/postgres-store.js'
 import { schemaText } from '../../stores/postgres/schema/postgres-schema.js'
-import { inSchema, quoted } from '../../stores/postgres/schema/sql-function.js'
+import { inSchema } from '../../stores/postgres/schema/sql-function.js'
 import { stepLimit, trimLimit } from '../../stores/rules/bounds.js'
 import { postgresState } from '../state/postgres-state.js'
 import { type AuditEntry, auditKind } from './store-audit.js'
 import { defaultStartAt, type HarnessMaker, type StoreHarness, UnseenError } from './store-harness.js'
+import { WarmClients } from './warm-clients.js'
 
 /** The server of a test was started so long before it. */
 const upForMs = 20 * 365 * 86_400_000
@@ -52,19 +54,16 @@ interface PostgresAuditRow {
   readonly worker: string | null
 }
 
-/** To make a schema takes many times as long as to empty one, in which no queue may have been opened. */
-const emptied = `
-BEGIN; SET LOCAL session_replication_role = replica;
-DO $do$ DECLARE name regclass; BEGIN
-  DELETE FROM @.harness;
-  IF NOT EXISTS (SELECT FROM @.queue) THEN RETURN; END IF;
-  FOR name IN SELECT oid FROM pg_class WHERE relnamespace = '@'::regnamespace AND relkind = 'r' AND relname <> 'meta' LOOP
-    EXECUTE 'DELETE FROM ' || name;
-  END LOOP;
-  PERFORM setval('@.score_seq', 1);
-  DELETE FROM @.meta m WHERE m.name <> 'version';
-END $do$;
-COMMIT`
+/**
+ * Makes a function that makes the schema as it was: to make another takes many times as long, and the connections of this one
+ * have compiled its functions. Only the fences go on, as they do in a schema that is made later.
+ */
+const emptying = (tables: readonly string[], sequences: readonly string[]) => `
+CREATE FUNCTION @.empty() RETURNS void LANGUAGE plpgsql SET session_replication_role = replica AS $fn$ BEGIN
+  ${tables.map((table) => `DELETE FROM @.${table}${table === 'meta' ? " WHERE name <> 'version'" : ''};`).join(' ')}
+  ${sequences.map((sequence) => `PERFORM setval('@.${sequence}', 1, false);`).join(' ')}
+  PERFORM setval('@.fence_seq', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
+END $fn$`
 
 interface PostgresHarness extends StoreHarness {
   readonly schema: string
@@ -73,14 +72,23 @@ interface PostgresHarness extends StoreHarness {
 /** Makes harnesses on the server at `url`. */
 export function postgresHarness(url: string): (options?: Parameters<HarnessMaker>[0]) => Promise<PostgresHarness> {
   const address = postgresAddress(url)
-  /** Schemas that nobody uses any more, each with its connection. */
+  /** Schemas that nobody uses any more, each with its connections. */
   const free: UsedSchema[] = []
   return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<PostgresHarness> => {
     const used = free.pop()
-    const { schema, eyes } = used ?? (await connected(url))
+    const { schema, eyes, clients } = used ?? (await connected(url))
     const ask = async (text: string, values?: unknown[]) => (await eyes.query(inSchema(text, schema), values)).rows
-    if (used === undefined)
+    if (used === undefined) {
       await eyes.query(`BEGIN; ${schemaText(schema, postgresFunctions)} ${inSchema(replaced, schema)} COMMIT`)
+      const names = async (kind: 'r' | 'S') =>
+        (
+          await ask('SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = $2', [
+            schema,
+            kind,
+          ])
+        ).map(({ relname }) => String(relname))
+      await ask(emptying(await names('r'), await names('S')))
+    }
     await ask('INSERT INTO @.harness VALUES ($1, $2)', [startAt, startAt - upForMs])
     const handles: PostgresStore[] = []
     let isOpen = true
@@ -104,6 +112,7 @@ export function postgresHarness(url: string): (options?: Parameters<HarnessMaker
       async open() {
         const store = new PostgresStore({
           address: { ...address, schema },
+          makeClient: clients.lend,
           ...(mostClaimBytes === undefined ? {} : { mostClaimBytes }),
         })
         handles.push(store)
@@ -128,11 +137,13 @@ export function postgresHarness(url: string): (options?: Parameters<HarnessMaker
       },
       async close() {
         const faults = isOpen ? ((await handles[0]?.health.check()) ?? []).filter(({ level }) => level === 'error') : []
-        for (const store of handles.splice(0)) await store.close()
+        await clients.takeBack(async () => {
+          for (const store of handles.splice(0)) await store.close()
+        })
         if (!isOpen) return
         isOpen = false
-        await eyes.query(inSchema(emptied, schema).replace("'@'", `'${quoted(schema)}'`))
-        free.push({ schema, eyes })
+        await ask('SELECT @.empty()')
+        free.push({ schema, eyes, clients })
         if (faults.length > 0) throw new Error(`fsck: ${faults.map(({ what, text }) => `${what}: ${text}`).join('\n')}`)
       },
     }
@@ -142,6 +153,8 @@ export function postgresHarness(url: string): (options?: Parameters<HarnessMaker
 interface UsedSchema {
   readonly schema: string
   readonly eyes: pg.Client
+  /** Of its stores. */
+  readonly clients: WarmClients
 }
 
 let made = 0
@@ -151,7 +164,7 @@ async function connected(url: string): Promise<UsedSchema> {
   // The server ends before this process does.
   eyes.on('error', () => {})
   await eyes.connect()
-  return { schema: `test_${process.pid}_${++made}`, eyes }
+  return { schema: `test_${process.pid}_${++made}`, eyes, clients: new WarmClients(await loadPostgresDriver()) }
 }
 
 function auditEntry({

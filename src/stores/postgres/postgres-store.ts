@@ -22,6 +22,7 @@ import { mostClaimBytes } from '../rules/claim-weight.js'
 import { addHistory, readHistory } from '../sql/sql-history.js'
 import type { PostgresAddress } from './client/postgres-address.js'
 import { PostgresConnection } from './client/postgres-connection.js'
+import type { MakePostgresClient } from './client/postgres-driver.js'
 import { PostgresListener } from './client/postgres-listener.js'
 import { PostgresDoctor } from './health/postgres-doctor.js'
 import { checkPostgres } from './health/postgres-fsck.js'
@@ -58,6 +59,8 @@ interface PostgresStoreParts {
   readonly address: PostgresAddress
   /** The weight in bytes at which a claim is full. Default 1 MiB. */
   readonly mostClaimBytes?: number
+  /** Makes the clients of its connections. Default: those of the driver `pg`. */
+  readonly makeClient?: MakePostgresClient
 }
 
 export class PostgresStore implements Store {
@@ -88,14 +91,14 @@ export class PostgresStore implements Store {
   /** The calls that have no answer yet, each with the way to reject it. */
   readonly #calls = new Map<Promise<unknown>, (error: Error) => void>()
 
-  constructor({ address, mostClaimBytes: most = mostClaimBytes }: PostgresStoreParts) {
-    const connection = new PostgresConnection(address, address.schema ?? 'millrace')
+  constructor({ address, mostClaimBytes: most = mostClaimBytes, makeClient }: PostgresStoreParts) {
+    const connection = new PostgresConnection(address, address.schema ?? 'millrace', makeClient)
     const queues = new PostgresQueues(connection)
     const reports = new PostgresReports(connection)
     const recovery = new PostgresRecovery(connection, reports)
     const upkeep = new PostgresUpkeep(connection)
     this.#connection = connection
-    this.#listener = new PostgresListener(connection, address)
+    this.#listener = new PostgresListener(connection, address, makeClient)
     this.#queues = queues
     this.transactions = new PostgresTransactions(connection.schema, queues)
     this.throttles = new PostgresThrottles(connection, queues, (call) => this.#underWay(call))
@@ -123,7 +126,7 @@ export class PostgresStore implements Store {
     })
     this.#wait = new PostgresWait(connection, this.#listener, queues, address.idlePollMs)
     this.idle = this.#wait.idle
-    this.#runner = new StepRunner(address, connection.schema)
+    this.#runner = new StepRunner(address, connection.schema, makeClient)
     const parts = { connection, queues, runner: this.#runner, enqueue: this.#enqueue, wait: this.#wait }
     this.schedules = this.#guarded(postgresSchedules(parts))
     this.records = this.#guarded(

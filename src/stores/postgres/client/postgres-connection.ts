@@ -11,7 +11,7 @@ import { systemClock, systemRandom } from '../../../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../../../core/platform/timer.js'
 import { quoted, type SqlFunction } from '../schema/sql-function.js'
 import { type PostgresAddress, type PostgresHost, postgresAddressText } from './postgres-address.js'
-import { loadPostgresDriver, type PostgresClient } from './postgres-driver.js'
+import { loadPostgresDriver, type MakePostgresClient, type PostgresClient } from './postgres-driver.js'
 import { postgresError, postgresFailure } from './postgres-errors.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
@@ -69,6 +69,7 @@ interface LiveClient {
 export class PostgresConnection {
   readonly schema: string
   readonly #address: PostgresAddress
+  readonly #makeClient: MakePostgresClient | undefined
   readonly #where: string
   /** Each is `LISTEN`ed to again after a lost connection. */
   readonly #channels = new Set<string>()
@@ -82,9 +83,11 @@ export class PostgresConnection {
   #isClosed = false
   readonly #watchdog: NodeJS.Timeout
 
-  constructor(address: PostgresAddress, schema: string) {
+  /** `makeClient`: of the driver, unless a harness lends clients of its own. */
+  constructor(address: PostgresAddress, schema: string, makeClient?: MakePostgresClient) {
     this.#watchdog = setInterval(() => this.#look(), lookMs).unref()
     this.#address = address
+    this.#makeClient = makeClient
     this.schema = schema
     this.#where = postgresAddressText(address)
   }
@@ -255,7 +258,7 @@ export class PostgresConnection {
 
   /** The first host that takes writes. */
   async #connect(): Promise<LiveClient> {
-    const makeClient = await loadPostgresDriver()
+    const makeClient = this.#makeClient ?? (await loadPostgresDriver())
     let trouble: unknown
     for (const host of this.#address.hosts) {
       const client = makeClient(this.#config(host))

@@ -10,8 +10,10 @@ export type PostgresClient = Client & { ref(): void; unref(): void }
 /** The configuration with the option by which pg sends statements without waiting for the answers to those before. */
 type PipelinedConfig = ClientConfig & { readonly pipeline: true }
 
+export type MakePostgresClient = (config: PipelinedConfig) => PostgresClient
+
 /** Throws `ConfigError` if pg is not installed. */
-export async function loadPostgresDriver(): Promise<(config: PipelinedConfig) => PostgresClient> {
+export async function loadPostgresDriver(): Promise<MakePostgresClient> {
   try {
     const { default: pg } = await import('pg')
     return (config) => new pg.Client(config) as PostgresClient

@@ -5,6 +5,7 @@
 
 import type { PostgresAddress } from './postgres-address.js'
 import { type NotificationEar, PostgresConnection } from './postgres-connection.js'
+import type { MakePostgresClient } from './postgres-driver.js'
 
 export class PostgresListener {
   /** Nothing is ever heard: who waits must look. */
@@ -12,14 +13,14 @@ export class PostgresListener {
   readonly #connection: PostgresConnection
   readonly #isOwn: boolean
 
-  constructor(connection: PostgresConnection, address: PostgresAddress) {
+  constructor(connection: PostgresConnection, address: PostgresAddress, makeClient?: MakePostgresClient) {
     const { listen } = address
     this.isDeaf = listen === 'none'
     this.#isOwn = listen !== undefined && listen !== 'none'
     this.#connection =
       listen === undefined || listen === 'none'
         ? connection
-        : new PostgresConnection({ ...address, hosts: [listen] }, connection.schema)
+        : new PostgresConnection({ ...address, hosts: [listen] }, connection.schema, makeClient)
   }
 
   /** Hears this channel from when it resolves. Throws as the connection does. */

@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { SqlSteps } from '../../sql/sql-steps.js'
 import type { PostgresAddress } from '../client/postgres-address.js'
 import { type AskInTransaction, PostgresConnection } from '../client/postgres-connection.js'
+import type { MakePostgresClient } from '../client/postgres-driver.js'
 import { inSchema, quoted, type SqlFunction } from '../schema/sql-function.js'
 import { payloadFrom, payloadText } from '../schema/stored-payload.js'
 
@@ -43,8 +44,8 @@ export class StepRunner {
   #waiting = 0
   #idle: NodeJS.Timeout | undefined
 
-  constructor(address: PostgresAddress, schema: string) {
-    this.#connection = new PostgresConnection(address, schema)
+  constructor(address: PostgresAddress, schema: string, makeClient?: MakePostgresClient) {
+    this.#connection = new PostgresConnection(address, schema, makeClient)
     this.#schema = schema
   }
 
