@@ -41,7 +41,7 @@ async function wholeContract(report: Report): Promise<Summary> {
   const pooler = await startPgBouncer(server, connections)
   try {
     report.say(`PgBouncer ${pooler.version} in transaction mode, ${connections} connections to the server`)
-    const makeHarness = postgresHarness(pooler.url)
+    const makeHarness = postgresHarness(pooler.url, server.url)
     let [passed, skipped] = [0, 0]
     const failed: string[] = []
     for (const one of storeContract.flatMap(({ cases }) => cases)) {

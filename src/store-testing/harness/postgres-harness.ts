@@ -69,25 +69,30 @@ interface PostgresHarness extends StoreHarness {
   readonly schema: string
 }
 
-/** Makes harnesses on the server at `url`. */
-export function postgresHarness(url: string): (options?: Parameters<HarnessMaker>[0]) => Promise<PostgresHarness> {
+/** Makes harnesses on the server at `url`. `direct`: its address if that of `url` is a pooler's. */
+export function postgresHarness(
+  url: string,
+  direct = url,
+): (options?: Parameters<HarnessMaker>[0]) => Promise<PostgresHarness> {
   const address = postgresAddress(url)
   /** Schemas that nobody uses any more, each with its connections. */
   const free: UsedSchema[] = []
   return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<PostgresHarness> => {
     const used = free.pop()
-    const { schema, eyes, clients } = used ?? (await connected(url))
-    const ask = async (text: string, values?: unknown[]) => (await eyes.query(inSchema(text, schema), values)).rows
+    const { schema, eyes, clients } = used ?? (await connected(direct))
+    // Looking is the most of what a comparison asks of the server, always by the same texts: each is planned once.
+    const ask = async (text: string, values: unknown[] = []) =>
+      (await eyes.query({ name: nameOf(text), text: inSchema(text, schema), values })).rows
     if (used === undefined) {
       await eyes.query(`BEGIN; ${schemaText(schema, postgresFunctions)} ${inSchema(replaced, schema)} COMMIT`)
-      const names = async (kind: 'r' | 'S') =>
+      const relations = async (kind: 'r' | 'S') =>
         (
           await ask('SELECT relname FROM pg_class WHERE relnamespace = $1::regnamespace AND relkind = $2', [
             schema,
             kind,
           ])
         ).map(({ relname }) => String(relname))
-      await ask(emptying(await names('r'), await names('S')))
+      await eyes.query(inSchema(emptying(await relations('r'), await relations('S')), schema))
     }
     await ask('INSERT INTO @.harness VALUES ($1, $2)', [startAt, startAt - upForMs])
     const handles: PostgresStore[] = []
@@ -155,6 +160,15 @@ interface UsedSchema {
   readonly eyes: pg.Client
   /** Of its stores. */
   readonly clients: WarmClients
+}
+
+const names = new Map<string, string>()
+
+/** Of the statement with this text, in every schema. */
+function nameOf(text: string): string {
+  const name = names.get(text) ?? `look_${names.size}`
+  names.set(text, name)
+  return name
 }
 
 let made = 0
