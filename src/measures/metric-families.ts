@@ -71,6 +71,11 @@ export const metricFamilies = {
   },
   millrace_queue_running_limit: { type: 'gauge', labels: ['queue'], help: 'Jobs that may run at once (maxRunning).' },
   millrace_queue_workers: { type: 'gauge', labels: ['queue'], help: 'Workers that take jobs of the queue.' },
+  millrace_queue_standstill: {
+    type: 'gauge',
+    labels: ['queue', 'reason'],
+    help: '1 for each reason for which the first ready job of the queue has not begun. Only of the 20 queues whose jobs have been waiting longest.',
+  },
 
   millrace_jobs_processed_total: {
     type: 'counter',

@@ -1,6 +1,7 @@
 /** The metrics of a mill for one scrape: plain values that may travel between processes, and their samples. Pure. */
 
 import * as v from 'valibot'
+import type { WaitCause } from '../core/job/wait-reason.js'
 import type { HistoryCounts } from '../stores/contract/history.js'
 import { runTimeBoundsMs } from '../stores/rules/history-slots.js'
 import { queueCounters } from '../stores/rules/queue-counts.js'
@@ -12,6 +13,15 @@ export const mostThrottles = 200
 export const mostWorkers = 200
 /** The lags of shards are left out for a queue with more shards. */
 export const mostShards = 32
+/** The queues that are asked why their jobs wait: those whose first job has been waiting longest. */
+export const mostStanding = 20
+
+/** Why the first ready job of a queue may have to wait. */
+export const standstillReasons = [
+  ...(['paused', 'resharding', 'no-worker', 'no-task', 'held', 'throttled', 'max-running', 'exclusive'] as const),
+  ...(['suspect', 'slots-full', 'expired'] as const),
+] as const satisfies readonly WaitCause[]
+export type StandstillReason = (typeof standstillReasons)[number]
 
 const amount = v.pipe(v.number(), v.finite())
 
@@ -31,6 +41,8 @@ const queueShape = v.object({
   runningLimit: v.exactOptional(amount),
   /** Absent if the store does not know the workers. */
   workers: v.exactOptional(amount),
+  /** Why its first ready job has not begun; empty if nothing keeps it, or nobody asked. */
+  standstill: v.array(v.picklist(standstillReasons)),
   /** For each recent hour: its beginning, then its counts as lists of numbers. */
   hours: v.array(v.array(amount)),
 })
@@ -110,6 +122,7 @@ function addState(samples: MetricSamples, queue: QueueMetrics): void {
   samples.add('millrace_queue_damaged', labels, Number(depth === undefined))
   samples.add('millrace_queue_running_limit', labels, queue.runningLimit)
   samples.add('millrace_queue_workers', labels, queue.workers)
+  for (const reason of queue.standstill) samples.add('millrace_queue_standstill', { ...labels, reason }, 1)
   if (depth === undefined) return
   for (const state of jobStates) samples.add('millrace_jobs', { ...labels, state }, depth[state])
   samples.add('millrace_queue_lag_seconds', labels, seconds(depth.lagMs))

@@ -8,12 +8,12 @@ const depth = {
   ...{ ready: 3, waiting: 21, scheduled: 1, running: 2, dead: 4, fresh: 3, retries: 1, suspects: 0, payloads: 5 },
   ...{ processed: 10, failed: 2, crashed: 1, expired: 0, lagMs: 1_500, shardLagsMs: [1_500, 0] },
 }
-const queue = { paused: false, draining: false, workers: 1, hours: [] }
+const queue = { paused: false, draining: false, workers: 1, standstill: [], hours: [] }
 
 export const everyMillMetrics: MillMetrics = {
   ...{ store: 'sqlite', isExact: true, hasHistory: true, queuesLeftOut: 0, throttlesLeftOut: 0, unread: [] },
   queues: [
-    { ...queue, name: 'mail', isOrdered: false, depth, runningLimit: 4 },
+    { ...queue, name: 'mail', isOrdered: false, depth, runningLimit: 4, standstill: ['held', 'max-running'] },
     { ...queue, name: 'orders', isOrdered: true, depth },
     { ...queue, name: 'broken', isOrdered: false },
   ],

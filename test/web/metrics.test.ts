@@ -199,6 +199,27 @@ describe('a scrape', () => {
     expect(calls.sort()).toEqual(['depth', 'history.read', 'records.queues', 'throttles.state', 'workers.list'])
   })
 
+  it('asks why jobs wait in the 20 queues whose first job has been waiting longest, and in no others', async () => {
+    let now = Date.now()
+    const { store, calls } = counted(new MemoryStore({ now: () => now, mono: () => now }))
+    const names = Object.keys(many(30))
+    const mill = testMillOn(store, { queues: many(30), tasksElsewhere: ['away'] })
+    for (const queue of names) {
+      await mill.enqueueNamed('away', {}, { queue })
+      now += 1_000
+    }
+    calls.length = 0
+    const values = valuesIn(await textOf(mill))
+
+    expect(pick(values, /^millrace_queue_standstill/)).toEqual(
+      Object.fromEntries(
+        names.slice(0, 20).map((queue) => [`millrace_queue_standstill{queue="${queue}",reason="no-worker"}`, 1]),
+      ),
+    )
+    expect(calls.filter((call) => call === 'records.list')).toHaveLength(20)
+    expect(calls.length).toBe(4 + 20 * 2)
+  })
+
   it('shares its reading with all in the same second, and with all that arrive while it is under way', async () => {
     const { store, calls } = counted(new MemoryStore())
     const mill = testMillOn(store, { queues: many(1) })

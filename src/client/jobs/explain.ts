@@ -24,7 +24,7 @@ export interface WaitFacts {
   readonly holds: readonly StoredHold[]
   /** The states of the throttle by group; `''`: of jobs without one. Empty if it has none. */
   readonly throttles: ReadonlyMap<string, ThrottleState>
-  /** The running jobs, if a limit counts them; the first thousand. */
+  /** The running jobs, if a limit counts them; the first of them if they are many. */
   readonly running: readonly Pick<StoredJob, 'queue' | 'id' | 'group'>[]
   /** The jobs that are ready, in the order in which they are taken; the first 200. Absent: nobody looked. */
   readonly line?: readonly string[]
@@ -181,23 +181,26 @@ function fullest(rules: readonly ThrottleRule[], hits: readonly number[]): strin
 }
 
 /** Its `maxRunning`. */
-function full({ group = '', id, queue: name }: ExplainedJob, { queue, running }: WaitFacts): WaitReason | undefined {
+function full(job: ExplainedJob, { queue, depth, running }: WaitFacts): WaitReason | undefined {
+  const { group = '', id, queue: name } = job
   const { total, perGroup } = runningBounds(queue?.maxRunning)
   const shards = queue?.shards ?? 1
   const shard = shardOf(id, shards)
   // Bounds are divided by the shards.
-  const inShard = shards === 1 ? running : running.filter((job) => shardOf(job.id, shards) === shard)
-  const ofGroup = running.filter((job) => (job.group ?? '') === group)
-  const [bound, jobs, whose] =
+  const inShard = shards === 1 ? running : running.filter((other) => shardOf(other.id, shards) === shard)
+  // The list of running jobs is bounded, their count is not.
+  const countInShard = shards === 1 ? depth.running : inShard.length
+  const ofGroup = running.filter((other) => (other.group ?? '') === group)
+  const [bound, count, jobs, whose] =
     perGroup !== undefined && ofGroup.length >= perGroup
-      ? [perGroup, ofGroup, group === '' ? ' that have no group' : ` of group '${group}'`]
-      : total !== undefined && inShard.length >= Math.ceil(total / shards)
-        ? [Math.ceil(total / shards), inShard, shards === 1 ? '' : ' of its shard']
+      ? [perGroup, ofGroup.length, ofGroup, group === '' ? ' that have no group' : ` of group '${group}'`]
+      : total !== undefined && countInShard >= Math.ceil(total / shards)
+        ? [Math.ceil(total / shards), countInShard, inShard, shards === 1 ? '' : ' of its shard']
         : []
   if (bound === undefined) return undefined
   return reason(
     'max-running',
-    `${jobs!.length} of at most ${bound} ${bound === 1 ? 'job' : 'jobs'}${whose} run in queue '${name}'`,
+    `${count} of at most ${bound} ${bound === 1 ? 'job' : 'jobs'}${whose} run in queue '${name}'`,
     {
       ...(jobs === ofGroup && perGroup !== undefined && { group }),
       jobs: named(jobs!),

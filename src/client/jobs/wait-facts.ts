@@ -4,8 +4,9 @@ import type { JobRecord } from '../../core/job/job.js'
 import type { WaitReason } from '../../core/job/wait-reason.js'
 import { groupRules } from '../../core/queue/throttle.js'
 import { defined } from '../../core/values/defined.js'
-import { attendanceOf } from '../../runtime/process/process-peers.js'
+import { type Attendance, attendanceOf } from '../../runtime/process/process-peers.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
+import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { ThrottleState, Throttles } from '../../stores/contract/throttles.js'
@@ -14,8 +15,9 @@ import { noCounts } from '../../stores/rules/queue-counts.js'
 import { recordsOf } from '../store-facets.js'
 import { type ExplainedJob, explain, reason, type WaitFacts } from './explain.js'
 
-/** Jobs of one page, and pages of running jobs that are read at most. */
+/** Jobs of one page. */
 const pageSize = 200
+/** The most pages of running jobs that are read. */
 const mostPages = 5
 /** The most groups of a list for which the throttle is asked. */
 const mostGroups = 20
@@ -66,26 +68,61 @@ export async function explainedQueue(store: Store, queue: string, now: number): 
   return [...draining, ...paused]
 }
 
-function waitingJob({ id, queue, task, state, attempt, runAt, group, suspect }: StoredJob): ExplainedJob {
-  return { ...{ id, queue, task, state, attempt, runAt: new Date(runAt) }, ...defined({ group, suspect }) }
+/** A queue of which its settings, its counts and its workers are known already. */
+interface KnownQueue {
+  readonly queue: StoredQueue
+  readonly depth: QueueDepth
+  /** Those that take its jobs; absent if the store keeps no registry. */
+  readonly workers: Attendance | undefined
+}
+
+/**
+ * Why the first ready job of a known queue has not begun, for a reader of many queues: at most four calls of the store. Empty
+ * if nothing keeps it.
+ */
+export async function explainedHead(store: Store, known: KnownQueue, now: number): Promise<WaitReason[]> {
+  const { name } = known.queue
+  const [first] = (await recordsOf(store).list(name, { state: 'ready', by: 'time', limit: 1 })).jobs
+  if (first === undefined) return []
+  const job = waitingJob(first)
+  return explain(job, { ...known, ...(await limitFacts(store, known.queue, [job], 1)), now })
+}
+
+function waitingJob({ id, queue, task, state, attempt, runAt, group, suspect, expiresAt }: StoredJob): ExplainedJob {
+  return {
+    ...{ id, queue, task, state, attempt, runAt: new Date(runAt) },
+    ...defined({ group, suspect, expiresAt: expiresAt === undefined ? undefined : new Date(expiresAt) }),
+  }
 }
 
 async function factsOf(store: Store, name: string, jobs: readonly ExplainedJob[], now: number): Promise<WaitFacts> {
-  const records = recordsOf(store)
-  const groups = [...new Set(jobs.flatMap(({ group }) => group ?? []))]
-  const queue = (await records.queues()).find((stored) => stored.name === name)
+  const queue = (await recordsOf(store).queues()).find((stored) => stored.name === name)
   if (queue === undefined) {
     const depth = { ...noCounts, paused: false, draining: false }
     return { queue, depth, workers: await workersOf(store, name), holds: [], throttles: new Map(), running: [], now }
   }
-  const [{ depths }, workers, holds, throttles, running] = await Promise.all([
+  const [{ depths }, workers, limits] = await Promise.all([
     store.depth([name]),
     workersOf(store, name),
-    store.throttles?.holds(name, { groups, limit: 1 + 2 * groups.length }),
-    throttleStates(store.throttles, queue, jobs),
-    runningIn(records, queue),
+    limitFacts(store, queue, jobs, mostPages),
   ])
-  return { queue, depth: depths[0]!, workers, holds: holds?.holds ?? [], throttles, running, now }
+  return { queue, depth: depths[0]!, workers, ...limits, now }
+}
+
+/** What the limits of a queue have counted of these jobs. `pages`: how many pages of running jobs are read at most. */
+async function limitFacts(
+  store: Store,
+  queue: StoredQueue,
+  jobs: readonly ExplainedJob[],
+  pages: number,
+): Promise<Pick<WaitFacts, 'holds' | 'throttles' | 'running'>> {
+  const groups = [...new Set(jobs.flatMap(({ group }) => group ?? []))]
+  const [held, throttles, running] = await Promise.all([
+    store.throttles?.holds(queue.name, { groups, limit: 1 + 2 * groups.length }),
+    throttleStates(store.throttles, queue, jobs),
+    runningIn(recordsOf(store), queue, pages),
+  ])
+  return { holds: held?.holds ?? [], throttles, running }
 }
 
 async function workersOf(store: Store, queue: string): Promise<WaitFacts['workers']> {
@@ -111,10 +148,10 @@ async function throttleStates(
 }
 
 /** The running jobs, if a limit counts them. */
-async function runningIn(records: Records, queue: StoredQueue): Promise<WaitFacts['running']> {
+async function runningIn(records: Records, queue: StoredQueue, pages: number): Promise<WaitFacts['running']> {
   if (queue.maxRunning === undefined && queue.exclusive !== 'shard') return []
   const found: WaitFacts['running'][number][] = []
-  for (let cursor: string | undefined, pages = 0; pages < mostPages; pages++) {
+  for (let cursor: string | undefined, read = 0; read < pages; read++) {
     const page = await records.list(queue.name, {
       state: 'running',
       by: 'time',

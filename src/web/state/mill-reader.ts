@@ -1,8 +1,10 @@
 /**
- * The mill reader: reads the metrics of a mill for one scrape, with a bounded number of calls: four, and one for each
- * throttle, at most 200. While a queue is damaged all queues are counted one by one.
+ * The mill reader: reads the metrics of a mill for one scrape, with a bounded number of calls: four, one for each throttle,
+ * at most 200, and up to four for each of the 20 queues whose jobs have been waiting longest. While a queue is damaged all
+ * queues are counted one by one.
  */
 
+import { explainedHead } from '../../client/jobs/wait-facts.js'
 import { defined } from '../../core/values/defined.js'
 import { hourNumbers } from '../../measures/history-counters.js'
 import {
@@ -10,15 +12,19 @@ import {
   type MillMetrics,
   mostQueues,
   mostShards,
+  mostStanding,
   mostThrottles,
   type QueueMetrics,
+  type StandstillReason,
+  standstillReasons,
   type ThrottleMetrics,
 } from '../../measures/mill-metrics.js'
 import { workerMetrics, workersByQueue } from '../../measures/worker-counts.js'
 import type { Mill } from '../../mill/mill.js'
-import { attendanceOf } from '../../runtime/process/process-peers.js'
+import { type Attendance, attendanceOf } from '../../runtime/process/process-peers.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
+import type { SeenWorker } from '../../stores/contract/worker-registry.js'
 import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
 import { depthsOf, type NamedQueue, namedQueues } from './queue-rows.js'
 
@@ -27,14 +33,16 @@ const throttlesPerTrip = 20
 /** A process whose store was away writes its counts at most this late. */
 const latestMs = stepMs.hour
 
+/** Reads a part of the metrics that may fail by itself; undefined if it does. */
+type Attempt = <T>(part: MetricsPart, read: Promise<T> | undefined) => Promise<T | undefined>
+
 /** Rejects if the store cannot be reached; other parts that cannot be read are named in its answer. */
 export async function readMill(mill: Mill): Promise<MillMetrics> {
   const store = await mill.adminParts.look()
   const all = await namedQueues(mill)
   const queues = all.slice(0, mostQueues)
   const unread = new Set<MetricsPart>()
-  const attempt = async <T>(part: MetricsPart, read: Promise<T> | undefined): Promise<T | undefined> =>
-    read?.catch(() => void unread.add(part))
+  const attempt: Attempt = async (part, read) => read?.catch(() => void unread.add(part))
   const { now, depths } = await depthsOf(store, queues)
   const [hours, workers, throttles] = await Promise.all([
     attempt('history', hoursOf(store, queues, now)),
@@ -42,8 +50,9 @@ export async function readMill(mill: Mill): Promise<MillMetrics> {
     throttlesOf(store, queues, attempt),
   ])
   if (depths.some((depth) => depth instanceof Error)) unread.add('queue')
-  const live = workers && attendanceOf(workers).serving
-  const workersOf = live && workersByQueue(live)
+  const attendance = workers && attendanceOf(workers)
+  const workersOf = attendance && workersByQueue(attendance.serving)
+  const standstills = await standstillsOf(store, queues, depths, { attendance, now, attempt })
   return {
     store: store.traits.name,
     isExact: store.traits.exactDepth,
@@ -51,11 +60,12 @@ export async function readMill(mill: Mill): Promise<MillMetrics> {
     queues: queues.map((queue, i) => ({
       ...queueMetrics(queue, depths[i]!),
       ...(workersOf && { workers: workersOf.get(queue.name) ?? 0 }),
+      standstill: standstills.get(queue.name) ?? [],
       hours: hours?.[i] ?? [],
     })),
     queuesLeftOut: all.length - queues.length,
     ...throttles,
-    ...(live && { workers: workerMetrics(live) }),
+    ...(attendance && { workers: workerMetrics(attendance.serving) }),
     unread: [...unread],
   }
 }
@@ -73,7 +83,7 @@ async function hoursOf(store: Store, queues: readonly NamedQueue[], now: number)
 function queueMetrics(
   { name, kind, stored }: NamedQueue,
   depth: QueueDepth | Error,
-): Omit<QueueMetrics, 'workers' | 'hours'> {
+): Omit<QueueMetrics, 'workers' | 'standstill' | 'hours'> {
   const limit = stored?.maxRunning
   const about = { name, isOrdered: kind === 'ordered', ...(typeof limit === 'number' && { runningLimit: limit }) }
   if (depth instanceof Error) return { ...about, paused: stored?.paused ?? false, draining: stored?.draining ?? false }
@@ -82,11 +92,46 @@ function queueMetrics(
   return { ...about, paused, draining, depth: { ...counts, ...lags } }
 }
 
+interface Asking {
+  /** Absent if the store keeps no registry of workers, or it could not be read. */
+  readonly attendance: Attendance | undefined
+  readonly now: number
+  readonly attempt: Attempt
+}
+
+/** Why the first ready job has not begun, by queue, of those whose first job has been waiting longest. */
+async function standstillsOf(
+  store: Store,
+  queues: readonly NamedQueue[],
+  depths: readonly (QueueDepth | Error)[],
+  { attendance, now, attempt }: Asking,
+): Promise<ReadonlyMap<string, StandstillReason[]>> {
+  if (store.records === undefined) return new Map()
+  const waiting = queues.flatMap(({ stored: queue }, i) => {
+    const depth = depths[i]!
+    return queue === undefined || depth instanceof Error || depth.ready === 0 ? [] : [{ queue, depth }]
+  })
+  const longest = waiting.sort((a, b) => b.depth.lagMs - a.depth.lagMs).slice(0, mostStanding)
+  const found = longest.map(async (one) => {
+    const { name } = one.queue
+    const workers = attendance && attendanceIn(name, attendance)
+    const reasons = (await attempt('queue', explainedHead(store, { ...one, workers }, now))) ?? []
+    return [name, standstillReasons.filter((why) => reasons.some((reason) => reason.why === why))] as const
+  })
+  return new Map(await Promise.all(found))
+}
+
+/** The workers that take jobs of the queue. */
+function attendanceIn(queue: string, { serving, silent }: Attendance): Attendance {
+  const takes = ({ queues }: SeenWorker) => queues.includes(queue)
+  return { serving: serving.filter(takes), silent: silent.filter(takes) }
+}
+
 /** A throttle that queues share is read once. */
 async function throttlesOf(
   { throttles }: Store,
   queues: readonly NamedQueue[],
-  attempt: <T>(part: MetricsPart, read: Promise<T>) => Promise<T | undefined>,
+  attempt: Attempt,
 ): Promise<Pick<MillMetrics, 'throttles' | 'throttlesLeftOut'>> {
   const byScope = new Map<string, string>()
   if (throttles !== undefined)

@@ -1,334 +1,73 @@
-/** Why a job waits: each standstill that can be provoked, on every store. The API says the same. */
+/**
+ * Why a job waits: each standstill that can be provoked, on every store, as its handle, the API, the command line and the
+ * metrics tell it. `drills/page/standstill-page.drill.ts` looks at the page.
+ */
 
-import { defineOrderedTask, defineTask, type JobHandle, type Mill, type MillOptions, millrace } from 'millrace'
-import type { Claim, Store } from 'millrace/store'
 import { webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { testMill } from '../../test-mill.js'
+import { standstillReasons } from '#src/measures/mill-metrics.js'
+import { printed } from '../../cli/command-in-process.js'
+import { project } from '../../cli/project.js'
+import { valuesIn } from '../../monitoring/exposition-text.js'
 import { ask } from '../../web/ask.js'
 import { served, token } from '../../web/web-scene.js'
-import { workerRedis } from '../../worker-redis.js'
+import { configFile, kinds, Scene, standstills } from './standstills.js'
 
-type Kind = 'memory' | 'sqlite' | 'postgres' | 'redis'
-const kinds: readonly Kind[] = ['memory', 'sqlite', 'postgres', 'redis']
+const headers = { authorization: `Bearer ${token}` }
+const rows = Object.entries(standstills)
 
-const send = defineTask({ name: 'send', queue: 'mail', run: (_to: string) => {} })
-const bill = defineTask({ name: 'bill', queue: 'mail', run: (_to: string) => {} })
-const sum = defineTask({ name: 'sum', queue: 'mail', joins: { part: bill }, run: (_of: string) => {} })
-const sync = defineOrderedTask({ name: 'sync', queue: 'orders', id: ({ id }: { id: string }) => id, run: () => {} })
-
-/** A worker of another machine, as far as the store knows. */
-const worker = 'worker-1'
-
-class Scene {
-  readonly mill: Mill
-  readonly store: Store
-
-  private constructor(mill: Mill, store: Store) {
-    this.mill = mill
-    this.store = store
-  }
-
-  static async on(kind: Kind, queues: Record<string, object>): Promise<Scene> {
-    const options = { queues: { mail: {}, orders: { ordered: true }, ...queues }, tasks: [send, bill, sum, sync] }
-    const mill = kind === 'redis' ? await onRedis(options as never) : testMill(options as never, kind)
-    await mill.storedQueues()
-    // Opens the queues.
-    await mill.enqueue(send, 'nobody', { id: 'first' })
-    await mill.enqueue(sync, { id: 'first' })
-    const store = await mill.adminParts.connect()
-    await store.records!.delete('mail', 'all')
-    await store.records!.delete('orders', 'all')
-    return new Scene(mill, store)
-  }
-
-  /** A worker that takes these tasks, with so many of its slots in use. */
-  async serve({
-    tasks = ['send', 'bill', 'sum', 'sync'],
-    running = 0,
-    state = 'running' as 'running' | 'stopping',
-  } = {}) {
-    const about = { host: 'elsewhere', boot: 'b', pidns: 'p', pid: 1, ticks: 1, startedAt: Date.now() }
-    const slots = { queues: ['mail', 'orders'], concurrency: 2, running, taskNames: tasks, state }
-    await this.store.workers!.beat({ id: worker, ...about, ...slots }, 60_000)
-  }
-
-  async claim(queue: string, limit = 1): Promise<Claim[]> {
-    const from = queue === 'orders' ? [0, 1, 2, 3].map((shard) => ({ queue, shard, limit })) : [{ queue, limit }]
-    return (await this.store.claim(from, { worker, leaseMs: 60_000 })).claims
-  }
-
-  send(id: string, options: object = {}): Promise<JobHandle<unknown, unknown>> {
-    return this.mill.enqueue(send, id, { id, ...options }) as never
-  }
-}
-
-async function onRedis(options: Omit<MillOptions, 'store'>): Promise<Mill> {
-  const { url } = await workerRedis()
-  const mill = millrace({ store: url, namespace: `explain-${Math.random().toString(36).slice(2)}`, ...options }) as Mill
-  onTestFinished(() => mill.close())
-  return mill
-}
-
-interface Standstill {
-  readonly queues?: Record<string, object>
-  /** The worker, unless the row is about workers. */
-  readonly isUnserved?: true
-  /** The job that waits. */
-  provoke(scene: Scene): Promise<JobHandle<unknown, unknown>>
-  readonly why: string
-  readonly text: RegExp
-}
-
-/** By what is said of each. */
-const standstills: Readonly<Record<string, Standstill>> = {
-  'a paused queue': {
-    async provoke(scene) {
-      await scene.mill.queue('mail').pause()
-      return scene.send('a')
-    },
-    why: 'paused',
-    text: /^its queue is paused; `millrace queues resume mail`/,
-  },
-  'a paused group': {
-    async provoke(scene) {
-      await scene.mill.queue('mail').pause({ group: 'acme' })
-      return scene.send('a', { group: 'acme' })
-    },
-    why: 'paused',
-    text: /^its group is paused; `millrace queues resume mail --group acme`/,
-  },
-  'a held queue': {
-    async provoke(scene) {
-      await scene.send('b')
-      const [claim] = await scene.claim('mail')
-      await scene.store.settle([{ ...claim!, kind: 'complete', hold: { of: 'queue', forMs: 600_000 } }])
-      return scene.send('a')
-    },
-    why: 'held',
-    text: /^its queue is held for another (?:10m|9m \d+s)$/,
-  },
-  'a held group': {
-    async provoke(scene) {
-      await scene.send('b', { group: 'acme' })
-      const [claim] = await scene.claim('mail')
-      await scene.store.settle([{ ...claim!, kind: 'complete', hold: { of: 'group', forMs: 600_000 } }])
-      return scene.send('a', { group: 'acme' })
-    },
-    why: 'held',
-    text: /^its group 'acme' is held for another (?:10m|9m \d+s)$/,
-  },
-  'a full throttle': {
-    queues: { mail: { throttle: { limit: 1, window: '1h' } } },
-    async provoke(scene) {
-      await scene.send('b')
-      await scene.claim('mail')
-      return scene.send('a')
-    },
-    why: 'throttled',
-    text: /^the throttle permits the next start in (?:1h|59m \d+s|1h \d+s): 1 of 1 starts in 1h are used$/,
-  },
-  'a full throttle of its group': {
-    queues: { mail: { throttle: { limit: 1, window: '1h', by: 'group' } } },
-    async provoke(scene) {
-      await scene.send('b', { group: 'acme' })
-      await scene.claim('mail')
-      return scene.send('a', { group: 'acme' })
-    },
-    why: 'throttled',
-    text: /: 1 of 1 starts in 1h are used by group 'acme'$/,
-  },
-  'a throttle that another queue has used up': {
-    queues: {
-      mail: { throttle: { limit: 1, window: '1h', scope: 'api' } },
-      orders: { ordered: true, throttle: { limit: 1, window: '1h', scope: 'api' } },
-    },
-    async provoke(scene) {
-      await scene.mill.enqueue(sync, { id: 'o' })
-      await scene.claim('orders')
-      return scene.send('a')
-    },
-    why: 'throttled',
-    text: /: 1 of 1 starts in 1h are used with queue orders$/,
-  },
-  'a full queue': {
-    queues: { mail: { maxRunning: 1 } },
-    async provoke(scene) {
-      await scene.send('b')
-      await scene.claim('mail')
-      return scene.send('a')
-    },
-    why: 'max-running',
-    text: /^1 of at most 1 job run in queue 'mail'$/,
-  },
-  'a full group': {
-    queues: { mail: { maxRunning: { perGroup: 1 } } },
-    async provoke(scene) {
-      await scene.send('b', { group: 'acme' })
-      await scene.claim('mail')
-      return scene.send('a', { group: 'acme' })
-    },
-    why: 'max-running',
-    text: /^1 of at most 1 job of group 'acme' run in queue 'mail'$/,
-  },
-  'a shard in use': {
-    queues: { orders: { ordered: true, exclusive: 'shard', shards: 1 } },
-    async provoke(scene) {
-      await scene.mill.enqueue(sync, { id: 'o' })
-      await scene.claim('orders')
-      return (await scene.mill.enqueue(sync, { id: 'p' })) as never
-    },
-    why: 'exclusive',
-    text: /^a job of its shard runs/,
-  },
-  'a reshard that waits for a running job': {
-    queues: { orders: { ordered: true, shards: 2 } },
-    async provoke(scene) {
-      await scene.mill.enqueue(sync, { id: 'o' })
-      await scene.claim('orders')
-      const job = await scene.mill.enqueue(sync, { id: 'p' })
-      await scene.store.records!.reshard('orders', 4)
-      return job as never
-    },
-    why: 'resharding',
-    text: /move to 4 shards, and none begins until all have; `millrace queues reshard orders 4`/,
-  },
-  'a queue without a worker': {
-    isUnserved: true,
-    provoke: (scene) => scene.send('a'),
-    why: 'no-worker',
-    text: /^no worker takes jobs of queue 'mail'; start one, such as by `millrace work --queues mail`$/,
-  },
-  'a worker that is stopping': {
-    isUnserved: true,
-    async provoke(scene) {
-      await scene.serve({ state: 'stopping' })
-      return scene.send('a')
-    },
-    why: 'no-worker',
-    text: /^no worker takes jobs of queue 'mail': 1 worker is stopping; start one/,
-  },
-  'a worker without its task': {
-    isUnserved: true,
-    async provoke(scene) {
-      await scene.serve({ tasks: ['bill'] })
-      return scene.send('a')
-    },
-    why: 'no-task',
-    text: /^the worker of its queue does not know the task 'send'; start one that does$/,
-  },
-  'workers without a free slot': {
-    isUnserved: true,
-    async provoke(scene) {
-      await scene.serve({ running: 2 })
-      await scene.send('b')
-      await scene.claim('mail')
-      return scene.send('a')
-    },
-    why: 'slots-full',
-    text: /^all 2 slots of the worker that can take it are in use$/,
-  },
-  'a job whose worker died': {
-    async provoke(scene) {
-      const job = await scene.send('a')
-      const claims = await scene.claim('mail')
-      await scene.store.workers!.gone(claims, worker)
-      await scene.serve()
-      return job
-    },
-    why: 'suspect',
-    text: /^its worker died while it held the job, so it waits until a worker can run it alone$/,
-  },
-  'a job that has failed': {
-    async provoke(scene) {
-      const job = await scene.send('a')
-      const [claim] = await scene.claim('mail')
-      await scene.store.settle([{ ...claim!, kind: 'retry', delayMs: 600_000, error: 'Error: no route\n    at x' }])
-      return job
-    },
-    why: 'retry',
-    text: /^its attempt 2 is due in (?:10m|9m \d+s); the last failed: Error: no route$/,
-  },
-  'a delayed job': {
-    provoke: (scene) => scene.send('a', { delay: '10m' }),
-    why: 'delayed',
-    text: /^it is due in (?:10m|9m \d+s)$/,
-  },
-  'a job that sleeps': {
-    async provoke(scene) {
-      const job = await scene.send('a')
-      const [claim] = await scene.claim('mail')
-      await scene.store.steps!.keep(claim!, { name: 'cool-off', kind: 'sleep', forMs: 600_000 }, 60_000)
-      await scene.store.settle([{ ...claim!, kind: 'release', delayMs: 600_000 }])
-      return job
-    },
-    why: 'asleep',
-    text: /^it sleeps in 'cool-off', and is due in (?:10m|9m \d+s)$/,
-  },
-  'a job that waits for a signal': {
-    async provoke(scene) {
-      const job = await scene.send('a')
-      const [claim] = await scene.claim('mail')
-      await scene.store.settle([{ ...claim!, kind: 'wait', signal: 'approved', withinMs: 600_000 }])
-      return job
-    },
-    why: 'signal',
-    text: /^it waits for the signal 'approved', for at most another (?:10m|9m \d+s)$/,
-  },
-  'a job that waits for others': {
-    provoke: (scene) => scene.mill.enqueue(sum, 'a', { id: 'a', after: { part: 'b' }, within: '1h' }) as never,
-    why: 'joins',
-    text: /^it waits for other jobs: 0 of 1 in 'part' have ended$/,
-  },
-  'a job that a worker has reserved': {
-    async provoke(scene) {
-      const job = await scene.send('a')
-      await scene.claim('mail')
-      return job
-    },
-    why: 'reserved',
-    text: /^worker worker-1.* holds it, and has not begun it yet$/,
-  },
-  'a job behind others': {
-    async provoke(scene) {
-      await scene.send('b')
-      await scene.send('c')
-      return scene.send('a')
-    },
-    why: 'behind',
-    text: /^2 jobs are before it/,
-  },
-  'the next job': {
-    provoke: (scene) => scene.send('a'),
-    why: 'next',
-    text: /^nothing keeps it: the next free slot takes it$/,
-  },
+async function windowOn({ mill }: Scene): Promise<string> {
+  const window = webHandler(mill, { token })
+  onTestFinished(() => window.close())
+  return served(window.node)
 }
 
 describe.each(kinds)('on %s, why a job waits', (kind) => {
-  it.each(Object.entries(standstills))('is explained for %s, by its handle and by the API', async (_, row) => {
-    const { queues = {}, isUnserved, provoke, why, text } = row
+  it.each(rows)('is explained for %s, by its handle, by the API and by the metrics', async (_, row) => {
+    const { queues, isUnserved, provoke, why, text, metric } = row
     const scene = await Scene.on(kind, queues)
     if (!isUnserved) await scene.serve()
     const job = await provoke(scene)
-    const [first] = await job.explain()
-    expect(first).toMatchObject({ why, text: expect.stringMatching(text) })
-    expect(JSON.stringify(first)).not.toContain('undefined')
-    const window = webHandler(scene.mill, { token })
-    onTestFinished(() => window.close())
-    const url = `${await served(window.node)}/api/v1/queues/${job.queue}/jobs`
-    const headers = { authorization: `Bearer ${token}` }
-    const shown = (await ask(`${url}/${job.id}`, { headers })).json as { waits: object[] }
+    const reasons = await job.explain()
+    expect(reasons[0]).toMatchObject({ why, text: expect.stringMatching(text) })
+    expect(JSON.stringify(reasons)).not.toContain('undefined')
+
+    const url = await windowOn(scene)
+    const jobs = `${url}/api/v1/queues/${job.queue}/jobs`
+    const shown = (await ask(`${jobs}/${job.id}`, { headers })).json as { waits: object[] }
     expect(shown.waits[0]).toMatchObject({ why, text: expect.stringMatching(text) })
-    const listed = (await ask(url, { headers })).json as { items: { id: string; waits?: object[] }[] }
+    const listed = (await ask(jobs, { headers })).json as { items: { id: string; waits?: object[] }[] }
     const inList = listed.items.find(({ id }) => id === job.id)!.waits?.[0]
     if (why === 'behind' || why === 'next') expect(inList).toBeUndefined()
     // What a list leaves out: the sets of a join, and the steps.
     else if (why !== 'joins' && why !== 'asleep') expect(inList).toMatchObject({ why })
+
+    const values = valuesIn((await ask(`${url}/metrics`, { headers })).text)
+    if (metric !== undefined) expect(values.get(metric), metric).toBeGreaterThan(0)
+    const standing = [...values.keys()].filter((key) => key.startsWith('millrace_queue_standstill'))
+    const expected = metric === undefined ? standstillReasons.filter((one) => reasons.some((r) => r.why === one)) : []
+    expect(standing).toEqual(expected.map((one) => `millrace_queue_standstill{queue="${job.queue}",reason="${one}"}`))
+    expect(expected.length > 0).toBe(metric === undefined)
+  })
+
+  // No command reaches a store in the memory of another process.
+  it.skipIf(kind === 'memory').each(rows)('is printed for %s, by `jobs show` and `jobs list`', async (_, row) => {
+    const { queues, isUnserved, provoke, why, text, listed = new RegExp(why.replace('-', ' ')) } = row
+    const scene = await Scene.on(kind, queues)
+    if (!isUnserved) await scene.serve()
+    const { queue = '', id } = await provoke(scene)
+    const cwd = project({ 'package.json': '{"type":"module"}', 'millrace.config.js': configFile })
+    const options = { cwd, env: scene.env }
+    const [line] = (await printed(['jobs', 'show', queue, id], options)).filter((one) =>
+      one.startsWith('waits because'),
+    )
+    expect(line?.replace(/^waits because +/, '')).toMatch(text)
+    const lines = await printed(['jobs', 'list', queue], options)
+    expect(lines.find((one) => one.startsWith(`${id} `) || one.startsWith(`  ${id} `))).toMatch(listed)
   })
 
   it('is not explained for a job that has ended, or of which nothing is kept', async () => {
-    const scene = await Scene.on(kind, {})
+    const scene = await Scene.on(kind)
     const job = await scene.send('a')
     const [claim] = await scene.claim('mail')
     await scene.store.settle([{ ...claim!, kind: 'bury', reason: 'buried' }])
@@ -337,7 +76,7 @@ describe.each(kinds)('on %s, why a job waits', (kind) => {
   })
 
   it('is explained for a queue by its first ready job, and by its drain', async () => {
-    const scene = await Scene.on(kind, {})
+    const scene = await Scene.on(kind)
     const queue = scene.mill.queue('mail')
     expect(await queue.explain()).toEqual([])
     await scene.send('a')
@@ -349,4 +88,15 @@ describe.each(kinds)('on %s, why a job waits', (kind) => {
       ['no-worker', true],
     ])
   })
+})
+
+it('a limit is explained by the count of the running jobs, however many there are', async () => {
+  const scene = await Scene.on('memory', { mail: { maxRunning: 1_005 } })
+  await scene.serve()
+  for (let i = 0; i < 1_005; i += 1) await scene.send(`running-${i}`)
+  await scene.claim('mail', 1_005)
+  const job = await scene.send('a')
+  const [reason] = await job.explain()
+  expect(reason).toMatchObject({ why: 'max-running', text: "1005 of at most 1005 jobs run in queue 'mail'" })
+  expect(reason!.jobs).toHaveLength(10)
 })
