@@ -250,6 +250,13 @@ export interface JobCounter {
   cancelled(queue: string): void
 }
 
+/** A task counter: the ends of attempts by task, for the metrics of a process. */
+export interface TaskCounter {
+  completed(job: Pick<JobRef, 'queue' | 'task'>, runMs: number): void
+  failed(job: Pick<JobRef, 'queue' | 'task'>, runMs: number): void
+  buried(job: Pick<JobRef, 'queue' | 'task'>): void
+}
+
 /** The receivers of one event. */
 interface Audience {
   /** A new list for each change: a listener added during an event first hears the next one. */
@@ -264,6 +271,8 @@ interface Audience {
 export class Events {
   /** Counts the same jobs for a history; undefined if no history is kept. */
   counter: JobCounter | undefined
+  /** Counts them by task; undefined until somebody looks at the metrics of this process. */
+  taskCounter: TaskCounter | undefined
   readonly #audiences = new Map<EventName, Audience>()
 
   /** Adds a listener; returns a function that removes it. */

@@ -136,7 +136,11 @@ export const metricFamilies = {
     help: 'Throttles beyond the first 200, which are left out.',
   },
 
-  millrace_workers: { type: 'gauge', labels: ['state'], help: 'Workers by state: running, stopping.' },
+  millrace_workers: {
+    type: 'gauge',
+    labels: ['state'],
+    help: 'Workers by state: running, stopping, silent (of other machines, not heard for 30 s).',
+  },
   millrace_worker_slots: {
     type: 'gauge',
     labels: ['worker', 'host'],
@@ -156,6 +160,17 @@ export const metricFamilies = {
     help: 'Recent delay of the event loop of the worker, 99th percentile.',
   },
 
+  millrace_task_events_total: {
+    type: 'counter',
+    labels: ['queue', 'task', 'event'],
+    help: 'Ends of attempts in this process, or in those of millrace work, by task: completed, failed, dead; task *: one that the mill does not declare.',
+  },
+  millrace_task_duration_seconds: {
+    type: 'histogram',
+    unit: 'seconds',
+    labels: ['queue', 'task'],
+    help: 'Run times of attempts that completed or failed in this process, or in those of millrace work, by task.',
+  },
   millrace_failures_total: {
     type: 'counter',
     labels: ['queue', 'reason'],

@@ -78,7 +78,9 @@ const metricsShape = v.object({
   throttles: v.array(throttleShape),
   throttlesLeftOut: amount,
   /** Absent if the store keeps no registry, or it could not be read. */
-  workers: v.exactOptional(v.object({ running: amount, stopping: amount, each: v.array(workerShape) })),
+  workers: v.exactOptional(
+    v.object({ ...v.entriesFromList(['running', 'stopping', 'silent'], amount), each: v.array(workerShape) }),
+  ),
   unread: v.array(partShape),
 })
 
@@ -166,6 +168,7 @@ export function addWorkers(samples: MetricSamples, { workers }: MillMetrics): vo
   if (workers === undefined) return
   samples.add('millrace_workers', { state: 'running' }, workers.running)
   samples.add('millrace_workers', { state: 'stopping' }, workers.stopping)
+  samples.add('millrace_workers', { state: 'silent' }, workers.silent)
   for (const { id, host, slots, running, rssBytes, loopDelayMs } of workers.each) {
     const labels = { worker: id, host }
     samples.add('millrace_worker_slots', labels, slots)

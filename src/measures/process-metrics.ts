@@ -1,9 +1,10 @@
-/** The metrics of a process: its memory and the delay of its event loop, and its counters of failures and other trouble. */
+/** The metrics of a process: its memory and the delay of its event loop, and its counters of tasks, failures and other trouble. */
 
 import * as v from 'valibot'
 import { isMillraceError } from '../core/errors.js'
 import type { EventName, Listener } from '../core/events.js'
 import { type MetricSamples, seconds } from './exposition.js'
+import { addedTaskRows, addTasks, taskRowsShape } from './task-counters.js'
 
 /** The most rows of failures of one process: pairs of a queue and a reason. */
 export const mostFailureRows = 500
@@ -18,13 +19,14 @@ const metricsShape = v.object({
   /** Since the process began to count. */
   failures: v.pipe(v.array(v.tuple([v.string(), v.string(), amount])), v.maxLength(mostFailureRows)),
   events: v.record(v.string(), amount),
+  tasks: taskRowsShape,
 })
 
 /** The form in which they travel between processes. */
 export type ProcessMetrics = v.InferOutput<typeof metricsShape>
-export type ProcessCounters = Pick<ProcessMetrics, 'failures' | 'events'>
+export type ProcessCounters = Pick<ProcessMetrics, 'failures' | 'events' | 'tasks'>
 
-export const noProcessCounters: ProcessCounters = { failures: [], events: {} }
+export const noProcessCounters: ProcessCounters = { failures: [], events: {}, tasks: [] }
 
 /** Undefined for an invalid value. */
 export function processMetricsIn(value: unknown): ProcessMetrics | undefined {
@@ -40,7 +42,7 @@ export function addedProcessCounters(one: ProcessCounters, other: ProcessCounter
   }
   const events = { ...one.events }
   for (const [name, count] of Object.entries(other.events)) events[name] = count + (events[name] ?? 0)
-  return { failures: [...failures.values()], events }
+  return { failures: [...failures.values()], events, tasks: addedTaskRows(one.tasks, other.tasks) }
 }
 
 export function addVitals(
@@ -55,7 +57,8 @@ export function addVitals(
   samples.add('millrace_process_uptime_seconds', labels, seconds(upMs))
 }
 
-export function addCounters(samples: MetricSamples, { failures, events }: ProcessCounters): void {
+export function addCounters(samples: MetricSamples, { failures, events, tasks }: ProcessCounters): void {
+  addTasks(samples, tasks)
   for (const [queue, reason, count] of failures) samples.add('millrace_failures_total', { queue, reason }, count)
   for (const [event, count] of Object.entries(events)) samples.add('millrace_events_total', { event }, count)
 }
@@ -104,7 +107,7 @@ export class TroubleCounters {
     ]
   }
 
-  get counts(): ProcessCounters {
+  get counts(): Omit<ProcessCounters, 'tasks'> {
     return { failures: [...this.#failures.values()], events: Object.fromEntries(this.#events) }
   }
 

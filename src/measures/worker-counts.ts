@@ -8,12 +8,13 @@ import { mostWorkers, type WorkerMetrics } from './mill-metrics.js'
 /** The name and host of all workers together. */
 const everyone = '*'
 
-/** Each worker or, if there are too many, all of them as one. */
-export function workerMetrics(workers: readonly WorkerRecord[]): WorkerMetrics {
+/** Each worker or, if there are too many, all of them as one. `silent`: how many others have not reported lately. */
+export function workerMetrics(workers: readonly WorkerRecord[], silent: number): WorkerMetrics {
   const stopping = workers.filter(isStopping).length
   return {
     running: workers.length - stopping,
     stopping,
+    silent,
     each: workers.length > mostWorkers ? [together(workers)] : workers.map(metricsOf),
   }
 }

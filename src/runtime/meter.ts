@@ -10,7 +10,7 @@ import { timerMs } from '../core/platform/timer.js'
 import type { Surroundings } from '../core/surroundings.js'
 import type { HistoryCounts, HistoryEntry, HistoryGauges } from '../stores/contract/history.js'
 import type { Store } from '../stores/contract/store.js'
-import { runTimeBoundsMs, stepMs } from '../stores/rules/history-slots.js'
+import { runTimeBoundsMs, runTimeClass, stepMs } from '../stores/rules/history-slots.js'
 import { endsWithin } from './with-timeout.js'
 
 /**
@@ -256,8 +256,6 @@ function sumOf(one: HistoryCounts, other: HistoryCounts): HistoryCounts {
 }
 
 function addRun(counts: Sums, runMs: number): void {
-  let i = 0
-  while (i < runTimeBoundsMs.length && runMs > runTimeBoundsMs[i]!) i += 1
-  counts.runTimes[i]! += 1
+  counts.runTimes[runTimeClass(runMs)]! += 1
   counts.runMs += runMs
 }

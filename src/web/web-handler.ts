@@ -9,6 +9,7 @@ import { messageOf } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
 import { acceptedFormat, expositionTypes, type MetricSamples } from '../measures/exposition.js'
 import { addCounters, addVitals, TroubleCounters } from '../measures/process-metrics.js'
+import { TaskCounters } from '../measures/task-counters.js'
 import type { Mill } from '../mill/mill.js'
 import { Access } from './access.js'
 import { MetricsPage, ProcessVitals } from './api/metrics-page.js'
@@ -59,12 +60,13 @@ class MetricsEndpoint {
 
   #begun(): MetricsPage {
     const counters = new TroubleCounters(this.#mill)
+    const tasks = TaskCounters.of(this.#mill)
     const vitals = new ProcessVitals(systemClock.mono)
     this.#counters = counters
     this.#vitals = vitals
     const addOwn = (samples: MetricSamples) => {
       addVitals(samples, process.pid, vitals.read())
-      addCounters(samples, counters.counts)
+      addCounters(samples, { ...counters.counts, tasks: tasks.rows })
     }
     return new MetricsPage(() => readMill(this.#mill), addOwn, keptMs)
   }

@@ -5,6 +5,7 @@
 
 import { timerMs } from '../core/platform/timer.js'
 import type { WorkerSurroundings } from '../core/surroundings.js'
+import { countBuried } from '../runtime/run/run-events.js'
 import type { Joins } from '../stores/contract/joins.js'
 import type { Steps } from '../stores/contract/steps.js'
 import type { Store } from '../stores/contract/store.js'
@@ -77,7 +78,7 @@ export async function sweepOnce(
   const [ended, woken] = await Promise.allSettled([joins?.sweep(worker), steps?.sweep(worker)])
   const { failed = [], more = false } = (ended.status === 'fulfilled' && ended.value) || {}
   for (const join of failed) {
-    events.counter?.buried(join.queue)
+    countBuried(events, join)
     events.emit('join.failed', join)
   }
   if (ended.status === 'rejected') throw ended.reason

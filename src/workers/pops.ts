@@ -10,7 +10,7 @@ import type { Lack } from '../core/packing/packing.js'
 import { outageDelayMs } from '../core/platform/timer.js'
 import { leastSpreadOf, startWindowOf, type ThrottleRule } from '../core/queue/throttle.js'
 import type { WorkerSurroundings } from '../core/surroundings.js'
-import { emitFound, refOf } from '../runtime/run/run-events.js'
+import { countBuried, emitFound, refOf } from '../runtime/run/run-events.js'
 import { unreadable } from '../runtime/run/unreadable-claim.js'
 import { processSoloGate, type SoloTurn } from '../runtime/solo-gate.js'
 import { endsWithin } from '../runtime/with-timeout.js'
@@ -273,11 +273,12 @@ export class Pops {
     if (settle.kind === 'complete') {
       events.counter?.started(claim.queue)
       events.counter?.completed(claim.queue, 0)
+      events.taskCounter?.completed(claim, 0)
     }
     if (settle.kind === 'release')
       events.emit('job.released', { ...refOf(claim), reason: lack!.reason, delayMs: settle.delayMs })
     if (settle.kind === 'bury') {
-      events.counter?.buried(claim.queue)
+      countBuried(events, claim)
       events.emit('job.buried', { ...refOf(claim), reason: settle.reason!, error: settle.error })
     }
   }

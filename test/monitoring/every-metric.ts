@@ -22,7 +22,7 @@ export const everyMillMetrics: MillMetrics = {
     { name: 'sites', rules: [{ limit: 1, windowMs: 500 }], hits: [], waitMs: 0, groups: 12 },
   ],
   workers: {
-    ...{ running: 1, stopping: 0 },
+    ...{ running: 1, stopping: 0, silent: 0 },
     each: [{ id: 'w', host: 'h', slots: 10, running: 2, rssBytes: 90_000_000, loopDelayMs: 12 }],
   },
 }
@@ -34,7 +34,10 @@ export function everySample(): MetricSamples {
   addThrottles(samples, everyMillMetrics)
   addWorkers(samples, everyMillMetrics)
   addVitals(samples, 17, { rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1 })
-  addCounters(samples, { failures: [['mail', 'error', 2]], events: { 'store.failed': 1 } })
+  const tasks = [
+    { queue: 'mail', task: 'send', completed: 5, failed: 2, dead: 1, runMs: 1_234, runTimes: [1, 2, 3, 0, 1, 0, 0] },
+  ]
+  addCounters(samples, { failures: [['mail', 'error', 2]], events: { 'store.failed': 1 }, tasks })
   // Those that the page itself and `millrace work` add.
   samples.add('millrace_up', {}, 1)
   samples.add('millrace_build_info', { version: '1.2.3', store: 'sqlite' }, 1)

@@ -1,5 +1,6 @@
-/** The trouble counters: what they count of the events of a mill, and what travels of that. */
+/** The counters of a process: what they count of a mill, by trouble and by task, and what travels of that. */
 
+import { defineTask } from 'millrace'
 import type { WorkerRecord } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
 import { TimeLimitError } from '#src/core/errors.js'
@@ -13,8 +14,10 @@ import {
   TroubleCounters,
   troubleEvents,
 } from '#src/measures/process-metrics.js'
+import { addedTaskRows, mostTaskRows, TaskCounters } from '#src/measures/task-counters.js'
 import { workerMetrics, workersByQueue } from '#src/measures/worker-counts.js'
 import type { HistoryCounts } from '#src/stores/contract/history.js'
+import { testMill } from '../test-mill.js'
 
 function counted() {
   const events = new Events()
@@ -23,6 +26,17 @@ function counted() {
     events.emit('job.failed', { queue, id: '1', task: 't', attempt: 1, error, retryMs: undefined })
   return { events, counters, fail }
 }
+
+const taskRow = {
+  queue: 'mail',
+  task: 'send',
+  completed: 1,
+  failed: 0,
+  dead: 0,
+  runMs: 5,
+  runTimes: [1, 0, 0, 0, 0, 0, 0],
+}
+const measures = { rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [], events: {}, tasks: [taskRow] }
 
 describe('the trouble counters', () => {
   it("counts failures by queue and code, with codes other than ours as 'error'", () => {
@@ -61,7 +75,8 @@ describe('the trouble counters', () => {
   it('adds up over processes', () => {
     const { counters, fail } = counted()
     fail('mail', new Error('no'))
-    const twice = addedProcessCounters(addedProcessCounters(noProcessCounters, counters.counts), counters.counts)
+    const counts = { ...counters.counts, tasks: [] }
+    const twice = addedProcessCounters(addedProcessCounters(noProcessCounters, counts), counts)
     expect(twice.failures).toEqual([['mail', 'error', 2]])
     expect(counters.counts.failures).toEqual([['mail', 'error', 1]])
   })
@@ -69,11 +84,69 @@ describe('the trouble counters', () => {
   it.each([
     [{}],
     [null],
-    [{ rssBytes: -1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [], events: {} }],
-    [{ rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [['mail', 'error', '7']], events: {} }],
-    [{ rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [], events: { 'store.failed': 'x' } }],
+    [{ ...measures, rssBytes: -1 }],
+    [{ ...measures, failures: [['mail', 'error', '7']] }],
+    [{ ...measures, events: { 'store.failed': 'x' } }],
+    [{ ...measures, tasks: [{ queue: 'mail', task: 'send', completed: 1 }] }],
+    [{ ...measures, tasks: new Array(mostTaskRows + 1).fill(taskRow) }],
   ])('refuses invalid measures of a process: %j', (said) => {
     expect(processMetricsIn(said)).toBeUndefined()
+  })
+})
+
+describe('the task counters', () => {
+  const send = defineTask({ name: 'send', aliases: ['mail'], queue: 'mail', run: () => {} })
+  const counters = () => new TaskCounters([send])
+
+  it('count the ends of attempts by queue and task, an old name as the task, and undeclared tasks as one', () => {
+    const counted = counters()
+    counted.completed({ queue: 'mail', task: 'send' }, 7)
+    counted.failed({ queue: 'mail', task: 'mail' }, 150)
+    counted.buried({ queue: 'mail', task: 'mail' })
+    counted.completed({ queue: 'bulk', task: 'send' }, 1)
+    for (const task of ['of', 'another', 'service']) counted.buried({ queue: 'mail', task })
+
+    expect(counted.rows).toEqual([
+      { queue: 'mail', task: 'send', completed: 1, failed: 1, dead: 1, runMs: 157, runTimes: [1, 0, 1, 0, 0, 0, 0] },
+      { queue: 'mail', task: '*', completed: 0, failed: 0, dead: 3, runMs: 0, runTimes: [0, 0, 0, 0, 0, 0, 0] },
+      { queue: 'bulk', task: 'send', completed: 1, failed: 0, dead: 0, runMs: 1, runTimes: [1, 0, 0, 0, 0, 0, 0] },
+    ])
+  })
+
+  it('are limited in size, whatever queues there are, and go on in the rows that they have', () => {
+    const counted = counters()
+    for (let i = 0; i < mostTaskRows + 10; i += 1) counted.completed({ queue: `queue-${i}`, task: 'send' }, 1)
+    counted.completed({ queue: 'queue-0', task: 'send' }, 1)
+
+    expect(counted.rows).toHaveLength(mostTaskRows)
+    expect(counted.rows[0]!.completed).toBe(2)
+    expect(processMetricsIn({ ...measures, tasks: counted.rows })).toBeDefined()
+  })
+
+  it('add up over processes', () => {
+    const other = { ...taskRow, task: 'other' }
+    const sum = addedTaskRows(addedTaskRows([], [taskRow]), [taskRow, other])
+    expect(sum).toEqual([{ ...taskRow, completed: 2, runMs: 10, runTimes: [2, 0, 0, 0, 0, 0, 0] }, other])
+    expect(taskRow.runTimes[0]).toBe(1)
+  })
+
+  it('of a mill are the same for all who look, and count the jobs that its workers end', async () => {
+    let fails = true
+    const run = () => {
+      if (fails) throw new Error('not yet')
+    }
+    const tick = defineTask({ name: 'tick', queue: 'mail', retry: { max: 1, backoff: () => 0 }, run })
+    const mill = testMill({ queues: { mail: {} }, tasks: [tick] })
+    const counted = TaskCounters.of(mill)
+    expect(TaskCounters.of(mill)).toBe(counted)
+    await mill.worker().start()
+    const dead = await mill.enqueue(tick, undefined)
+    await dead.result().catch(() => {})
+    fails = false
+    await (await mill.enqueue(tick, undefined)).result()
+
+    expect(counted.rows).toMatchObject([{ queue: 'mail', task: 'tick', completed: 1, failed: 2, dead: 1 }])
+    expect(counted.rows[0]!.runTimes.reduce((sum, count) => sum + count, 0)).toBe(3)
   })
 })
 
@@ -85,10 +158,11 @@ const worker = (i: number, more: Partial<WorkerRecord> = {}): WorkerRecord => ({
 describe('the reading of workers', () => {
   it('lists up to 200 workers, and beyond that only the sums and the longest delay', () => {
     const some = Array.from({ length: 200 }, (_, i) => worker(i, { rssBytes: 1_000, loopDelayMs: i }))
-    expect(workerMetrics(some).each).toHaveLength(200)
-    expect(workerMetrics([...some, worker(200, { state: 'stopping' })])).toEqual({
+    expect(workerMetrics(some, 0).each).toHaveLength(200)
+    expect(workerMetrics([...some, worker(200, { state: 'stopping' })], 3)).toEqual({
       running: 200,
       stopping: 1,
+      silent: 3,
       each: [{ id: '*', host: '*', slots: 2_010, running: 201, rssBytes: 200_000, loopDelayMs: 199 }],
     })
   })

@@ -220,6 +220,23 @@ describe('a scrape', () => {
     expect(calls.length).toBe(4 + 20 * 2)
   })
 
+  it('counts a worker of another machine that has not reported for 30 s as silent, and for no queue', async () => {
+    let now = Date.now()
+    const store = new MemoryStore({ now: () => now, mono: () => now })
+    const mill = testMillOn(store, { queues: { mail: {} } })
+    await mill.ready()
+    await store.workers.beat({ ...hostileWorker, id: 'gone' }, 120_000)
+    now += 31_000
+    await store.workers.beat({ ...hostileWorker, id: 'here' }, 120_000)
+
+    expect(pick(valuesIn(await textOf(mill)), /^millrace_(?:workers|queue_workers)/)).toEqual({
+      'millrace_queue_workers{queue="mail"}': 1,
+      'millrace_workers{state="running"}': 1,
+      'millrace_workers{state="stopping"}': 0,
+      'millrace_workers{state="silent"}': 1,
+    })
+  })
+
   it('shares its reading with all in the same second, and with all that arrive while it is under way', async () => {
     const { store, calls } = counted(new MemoryStore())
     const mill = testMillOn(store, { queues: many(1) })

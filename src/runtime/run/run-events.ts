@@ -20,7 +20,7 @@ export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answ
     emitSettled(events, claim, { kind: 'complete', result: undefined }, 'ok', runMs)
     return
   }
-  if (answer === 'ok') countSettled(events, queue, verdict, runMs)
+  if (answer === 'ok') countSettled(events, claim, verdict, runMs)
   if (answer === 'ok' && verdict.kind === 'complete') {
     // Most jobs end here: build no event that nobody hears.
     if (events.has('job.completed'))
@@ -63,22 +63,30 @@ function holdOf({ holdMs }: Verdict): { readonly holdMs?: number } {
   return holdMs === undefined ? {} : { holdMs }
 }
 
-function countSettled({ counter }: Events, queue: string, verdict: Verdict, runMs: number): void {
-  if (counter === undefined) return
+function countSettled(events: Events, claim: Claim, verdict: Verdict, runMs: number): void {
+  const { counter, taskCounter } = events
   switch (verdict.kind) {
     case 'complete':
-      counter.completed(queue, runMs)
+      counter?.completed(claim.queue, runMs)
+      taskCounter?.completed(claim, runMs)
       return
     case 'retry':
-      counter.failed(queue, runMs)
-      if (verdict.last) counter.buried(queue)
+      counter?.failed(claim.queue, runMs)
+      taskCounter?.failed(claim, runMs)
+      if (verdict.last) countBuried(events, claim)
       return
     case 'bury':
-      counter.buried(queue)
+      countBuried(events, claim)
       return
     case 'cancel':
-      counter.cancelled(queue)
+      counter?.cancelled(claim.queue)
   }
+}
+
+/** Counts a job that goes to the morgue. */
+export function countBuried({ counter, taskCounter }: Events, job: JobRef): void {
+  counter?.buried(job.queue)
+  taskCounter?.buried(job)
 }
 
 function wordsOf(error: unknown): string | undefined {
@@ -98,7 +106,7 @@ export function emitFound(events: Events, { crashed, buried, expired = [] }: Fou
     events.emit('job.crashed', died === undefined ? crash : { ...crash, error: died.message })
   }
   for (const { queue, id, task, reason } of buried) {
-    counter?.buried(queue)
+    countBuried(events, { queue, id, task })
     events.emit('job.buried', { queue, id, task, reason, error: died?.message })
   }
   for (const ref of expired) {

@@ -65,7 +65,7 @@ export async function readMill(mill: Mill): Promise<MillMetrics> {
     })),
     queuesLeftOut: all.length - queues.length,
     ...throttles,
-    ...(attendance && { workers: workerMetrics(attendance.serving) }),
+    ...(attendance && { workers: workerMetrics(attendance.serving, attendance.silent.length) }),
     unread: [...unread],
   }
 }

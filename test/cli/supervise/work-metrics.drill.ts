@@ -43,8 +43,12 @@ describe('millrace work --metrics', { timeout: 60_000 }, () => {
     ] as const)
       await runJson(['enqueue', task, input], { cwd })
     const failures = 'millrace_failures_total{queue="default",reason="error"}'
+    const completed = 'millrace_task_events_total{queue="default",task="echo",event="completed"}'
     const values = await scraped(
-      (one) => one.get('millrace_jobs{queue="default",state="dead"}') === 1 && one.get(failures) === 1,
+      (one) =>
+        one.get('millrace_jobs{queue="default",state="dead"}') === 1 &&
+        one.get(failures) === 1 &&
+        one.get(completed) === 2,
     )
 
     expect([...values.keys()].filter((key) => key.startsWith('millrace_process_resident'))).toHaveLength(3)
@@ -60,6 +64,7 @@ describe('millrace work --metrics', { timeout: 60_000 }, () => {
     for (const pid of pids) process.kill(pid, 'SIGKILL')
     const after = await scraped((one) => one.get('millrace_work_deaths_total') === 2 && one.get('millrace_up') === 1)
     expect(after.get(failures)).toBe(1)
+    expect(after.get(completed)).toBe(2)
     const { headers, text } = await ask(metricsUrl, { headers: { accept: open } })
     expect(headers['content-type']).toBe(`${open}; charset=utf-8`)
     expect(openMetricsFamilies(text).length).toBeGreaterThan(20)
@@ -97,7 +102,15 @@ describe('the metrics of a supervisor', () => {
     ...{ id: 'w', state: 'running', concurrency: 10, retired: 0, unsettled: 0, damaged: [], silentMs: 1, running: 0 },
     oldest: [],
   } as const
-  const measures = { rssBytes: 1, heapBytes: 1, loopDelayMs: 1, upMs: 1, failures: [['mail', 'error', 3]], events: {} }
+  const measures = {
+    rssBytes: 1,
+    heapBytes: 1,
+    loopDelayMs: 1,
+    upMs: 1,
+    failures: [['mail', 'error', 3]],
+    events: {},
+    tasks: [],
+  }
 
   it('ignore forged messages on the channel', () => {
     expect(processMessageIn({ millrace: 'alive', pulse: { ...pulse, measures } })).toMatchObject({
