@@ -1,14 +1,10 @@
 /** The end dialog: cancels a job, or ends its current run as failed, with a reason that its record keeps. */
 
 import { useState } from 'preact/hooks'
-import type { Changed } from '../../api/answers.js'
 import { post } from '../../api/api-client.js'
-import { ApiError, type FieldMistake, messageOf } from '../../api/api-error.js'
 import { type JobName, jobAddress } from '../../api/api-path.js'
-import { Field, mistakeAt, Select } from '../../parts/form-field.js'
-import { Dialog, DialogButtons } from '../../parts/modal-dialog.js'
-import { Button } from '../../parts/press-button.js'
-import { say } from '../../state/toast-list.js'
+import { Field, Select } from '../../parts/form-field.js'
+import { ActDialog } from './act-dialog.js'
 import type { JobDetail } from './job-detail.js'
 
 interface EndProps {
@@ -29,71 +25,52 @@ export function EndDialog({ how, job, name, onClose, done }: EndProps) {
   const [reason, setReason] = useState('')
   const [delay, setDelay] = useState('')
   const [last, setLast] = useState('')
-  const [error, setError] = useState<unknown>()
-  const mistakes: readonly FieldMistake[] = error instanceof ApiError ? error.fields : []
-  const send = async () => {
-    try {
-      const { changed } = await post<Changed>(jobAddress(name, `/${how}`), {
-        ...(reason !== '' && { reason }),
-        ...(delay !== '' && { delay }),
-        ...(last !== '' && { last: last === 'true' }),
-      })
-      if (changed > 0) say(how === 'cancel' ? cancelledWords(job) : 'The run was ended as failed.')
-      else say('Nothing was changed: the job is in another state by now.', 'failed')
-      onClose()
-      await done()
-    } catch (refusal) {
-      setError(refusal)
-    }
+  const isCancel = how === 'cancel'
+  const body = {
+    ...(reason !== '' && { reason }),
+    ...(delay !== '' && { delay }),
+    ...(last !== '' && { last: last === 'true' }),
   }
   return (
-    <Dialog title={how === 'cancel' ? 'Cancel this job?' : 'End this run as failed?'} onClose={onClose}>
-      <form
-        class="grid gap-4"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void send()
-        }}
-      >
-        <p class="text-muted">{how === 'cancel' ? cancelWords(job) : failWords}</p>
-        <Field
-          label="Reason"
-          value={reason}
-          onInput={setReason}
-          hint="Its record keeps it. Optional."
-          mistake={mistakeAt(mistakes, 'reason')}
-        />
-        {how === 'fail' && (
-          <>
+    <ActDialog
+      title={isCancel ? 'Cancel this job?' : 'End this run as failed?'}
+      leave={isCancel ? 'Keep it' : 'Let it run'}
+      verb={isCancel ? 'Cancel job' : 'End run'}
+      isDangerous
+      act={() => post(jobAddress(name, `/${how}`), body)}
+      done={isCancel ? cancelledWords(job) : 'The run was ended as failed.'}
+      onDone={done}
+      onClose={onClose}
+    >
+      {(mistakeOf) => (
+        <>
+          <p class="text-muted">{isCancel ? cancelWords(job) : failWords}</p>
+          <Field
+            label="Reason"
+            value={reason}
+            onInput={setReason}
+            hint="Its record keeps it. Optional."
+            mistake={mistakeOf('reason')}
+          />
+          {!isCancel && (
             <div class="grid justify-items-start gap-1">
               <span class="text-sm font-medium">Then it goes</span>
               <Select label="Then it goes" value={last} choices={afterwards} onChange={setLast} />
             </div>
-            {last !== 'true' && (
-              <Field
-                label="Due again after"
-                value={delay}
-                onInput={setDelay}
-                placeholder="5m"
-                hint="As 30s, 5m, 1h30m. Empty: at once."
-                mistake={mistakeAt(mistakes, 'delay')}
-              />
-            )}
-          </>
-        )}
-        {error !== undefined && mistakes.length === 0 && (
-          <p class="text-bad" role="alert">
-            {messageOf(error)}
-          </p>
-        )}
-        <DialogButtons>
-          <Button onPress={onClose}>{how === 'cancel' ? 'Keep it' : 'Let it run'}</Button>
-          <Button type="submit" kind="danger">
-            {how === 'cancel' ? 'Cancel job' : 'End run'}
-          </Button>
-        </DialogButtons>
-      </form>
-    </Dialog>
+          )}
+          {!isCancel && last !== 'true' && (
+            <Field
+              label="Due again after"
+              value={delay}
+              onInput={setDelay}
+              placeholder="5m"
+              hint="As 30s, 5m, 1h30m. Empty: at once."
+              mistake={mistakeOf('delay')}
+            />
+          )}
+        </>
+      )}
+    </ActDialog>
   )
 }
 
