@@ -7,6 +7,7 @@ import { spansOf, spanWords, stepsOf } from '../../dashboard/src/pages/job/timel
 import { againForm, againMeta } from '../../dashboard/src/pages/queue/job-form.js'
 import { bytesWords, countOf, countWords, rateWords } from '../../dashboard/src/words/count-words.js'
 import { durationWords, shortDuration } from '../../dashboard/src/words/duration-words.js'
+import { fieldIn, fieldText } from '../../dashboard/src/words/field-words.js'
 import { clockWords, dayWords, fullMoment, momentWords, secondWords } from '../../dashboard/src/words/moment-words.js'
 import { safeLines, safeText, shortText } from '../../dashboard/src/words/safe-text.js'
 
@@ -137,6 +138,28 @@ it('a job is enqueued again unchanged under a new id, and an ordered one with it
   expect(againForm(ordered)).toEqual({ task: 't', id: '42', score: '2', input: '{\n  "change": 2\n}' })
   expect(againMeta(ordered)).toEqual({ score: 2 })
   expect(againForm(job({ payloadsHidden: true })).input).toBe('')
+})
+
+describe('a field as one text', () => {
+  it.each([
+    ['order', 4711, 'order=4711'],
+    ['order', '4711', 'order="4711"'],
+    ['paid', true, 'paid=true'],
+    ['paid', 'true', 'paid="true"'],
+    ['region', 'eu-west', 'region=eu-west'],
+    ['sum', 'a=b', 'sum=a=b'],
+    ['quoted', '"a"', 'quoted="\\"a\\""'],
+    ['none', 'null', 'none=null'],
+    ['far', '12345678901234567890', 'far=12345678901234567890'],
+    ['empty', '', 'empty='],
+  ])('%s of %j is %s, and is read as the same', (name, value, text) => {
+    expect(fieldText(name, value)).toBe(text)
+    expect(fieldIn(text)).toEqual({ name, value })
+  })
+
+  it('needs a name', () => {
+    expect([fieldIn(''), fieldIn('order'), fieldIn('=4711')]).toEqual([undefined, undefined, undefined])
+  })
 })
 
 describe('foreign text', () => {

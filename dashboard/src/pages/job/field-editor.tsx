@@ -8,10 +8,9 @@ import { Name } from '../../parts/name-text.js'
 import { Panel } from '../../parts/page-head.js'
 import { Button } from '../../parts/press-button.js'
 import { say } from '../../state/toast-list.js'
+import type { FieldValue } from '../../words/field-words.js'
 import { safeText } from '../../words/safe-text.js'
 import type { JobDetail } from './job-detail.js'
-
-type FieldValue = string | number | boolean
 
 interface EditorProps {
   readonly job: JobDetail

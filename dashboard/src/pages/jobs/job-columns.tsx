@@ -6,6 +6,7 @@ import type { Column } from '../../parts/data-table.js'
 import { CountText, DurationText, Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
 import { Badge, StateBadge } from '../../parts/state-badge.js'
+import { fieldText } from '../../words/field-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 
 type JobColumn = Column<JobRow>
@@ -62,6 +63,24 @@ const group: JobColumn = {
   width: 'minmax(5rem, 0.8fr)',
   priority: 3,
   show: (job) => (job.group === undefined ? '–' : <Name text={job.group} most={20} />),
+}
+const mostFields = 3
+const fields: JobColumn = {
+  key: 'fields',
+  title: 'Fields',
+  width: 'minmax(7rem, 1.2fr)',
+  priority: 3,
+  show: ({ fields: all = {} }) => {
+    const texts = Object.entries(all).map(([name, value]) => safeText(fieldText(name, value)))
+    if (texts.length === 0) return '–'
+    const shown = texts.slice(0, mostFields).map((text) => shortText(text, 40))
+    return (
+      <span class="line-clamp-2 text-muted" title={texts.join('\n')}>
+        {shown.join(', ')}
+        {texts.length > mostFields && ` and ${texts.length - mostFields} more`}
+      </span>
+    )
+  },
 }
 const attempts: JobColumn = {
   key: 'attempt',
@@ -142,23 +161,39 @@ const waits: JobColumn = {
     ),
 }
 
-const orderedColumns: Readonly<Record<JobState | 'all', readonly JobColumn[]>> = {
-  all: [id, task, state, since, attempts, payloads, priority, error],
-  waiting: [id, task, moment('createdAt', 'Waits since'), waits, priority, group],
-  scheduled: [id, task, moment('runAt', 'Due'), attempts, payloads, priority, group, created],
-  ready: [id, task, moment('runAt', 'Ready since'), waits, attempts, payloads, priority, group],
-  running: [id, task, moment('startedAt', 'Started'), progress, attempts, worker, group],
-  completed: [id, task, moment('finishedAt', 'Completed'), took, attempts, created],
-  dead: [id, task, error, failures, moment('finishedAt', 'Died'), created],
-  cancelled: [id, task, moment('finishedAt', 'Cancelled'), error, created],
+const stateColumns: Readonly<Record<JobState | 'all', readonly JobColumn[]>> = {
+  all: [id, task, state, since, fields, attempts, payloads, priority, error],
+  waiting: [id, task, moment('createdAt', 'Waits since'), waits, fields, priority, group],
+  scheduled: [id, task, moment('runAt', 'Due'), fields, attempts, payloads, priority, group, created],
+  ready: [id, task, moment('runAt', 'Ready since'), waits, fields, attempts, payloads, priority, group],
+  running: [id, task, moment('startedAt', 'Started'), progress, fields, attempts, worker, group],
+  completed: [id, task, moment('finishedAt', 'Completed'), took, fields, attempts, created],
+  dead: [id, task, error, fields, failures, moment('finishedAt', 'Died'), created],
+  cancelled: [id, task, moment('finishedAt', 'Cancelled'), error, fields, created],
 }
-const plainColumns = new Map(
-  Object.entries(orderedColumns).map(([name, columns]) => [name, columns.filter((column) => column !== payloads)]),
-)
+
+interface Shown {
+  /** Jobs of an ordered queue have scores. */
+  readonly isOrdered: boolean
+  readonly hasFields: boolean
+}
+
+const chosenColumns = new Map<string, readonly JobColumn[]>()
 
 /** The same array for the same arguments. */
-export function columnsFor(listed: JobState | 'all', isOrdered: boolean): readonly JobColumn[] {
-  return (isOrdered ? undefined : plainColumns.get(listed)) ?? orderedColumns[listed]
+export function columnsFor(listed: JobState | 'all', { isOrdered, hasFields }: Shown): readonly JobColumn[] {
+  const key = `${listed} ${isOrdered} ${hasFields}`
+  const known = chosenColumns.get(key)
+  if (known !== undefined) return known
+  const isShown = (column: JobColumn) => (column !== payloads || isOrdered) && (column !== fields || hasFields)
+  const chosen = stateColumns[listed].filter(isShown)
+  chosenColumns.set(key, chosen)
+  return chosen
+}
+
+/** Whether a job of them has fields. */
+export function hasFields(rows: readonly JobRow[] = []): boolean {
+  return rows.some(({ fields: own = {} }) => Object.keys(own).length > 0)
 }
 
 const queue: JobColumn = {

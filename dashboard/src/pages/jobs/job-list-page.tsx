@@ -19,9 +19,9 @@ import { query } from '../../state/page-address.js'
 import { useResource } from '../../state/resource.js'
 import { useSelection } from '../../state/row-selection.js'
 import { countOf } from '../../words/count-words.js'
-import { columnsFor, rowKey } from './job-columns.js'
+import { columnsFor, hasFields, rowKey } from './job-columns.js'
 import { allItems, askForChosen, jobVerbs, matchItems, verbText } from './job-verbs.js'
-import { filterInAddress, isFiltered, ListFilters } from './list-filters.js'
+import { filterInAddress, filterQuery, isFiltered, ListFilters } from './list-filters.js'
 
 const everyMs = 5_000
 
@@ -35,7 +35,7 @@ export function JobListPage({ queue }: { readonly queue: string }) {
   const pages = usePages<JobRow>(
     (cursor, signal) =>
       get<ListPage<JobRow>>(at`queues/${queue}/jobs`, {
-        query: { ...(listed !== 'all' && { state: listed }), ...filter, by, cursor },
+        query: { ...(listed !== 'all' && { state: listed }), ...filterQuery(filter), by, cursor },
         signal,
       }),
     [listed, filterKey, by],
@@ -101,7 +101,7 @@ export function JobListPage({ queue }: { readonly queue: string }) {
       <DataTable
         key={pages.key}
         label={`Jobs of ${queue}`}
-        columns={columnsFor(listed, known?.kind === 'ordered')}
+        columns={columnsFor(listed, { isOrdered: known?.kind === 'ordered', hasFields: hasFields(rows) })}
         rows={rows}
         keyOf={rowKey}
         error={page.error.value}

@@ -122,14 +122,14 @@ export function matchItems(
   listed: JobState | 'all',
   { queue, done }: Asking,
 ): readonly MenuItem[] {
-  const where = { ...filter, ...(listed !== 'all' && { state: listed }) }
   return jobVerbs.flatMap((verb) => {
     const { text, ofAll, effect, done: told, state, takes } = words[verb]
     if (listed !== 'all' && !takes.includes(listed)) return []
     const isDangerous = verb === 'delete'
     const onPick = () =>
       askForMatches({
-        ...{ queue, where, path: `jobs/${verb}`, verb: text, effect, state, isDangerous: verb !== 'run-now' },
+        ...{ queue, filter, path: `jobs/${verb}`, verb: text, effect, states: state, isDangerous: verb !== 'run-now' },
+        state: listed === 'all' ? undefined : listed,
         done: tell(told, done),
       })
     return [{ text: `${ofAll('all that match')} …`, isDangerous, onPick }]

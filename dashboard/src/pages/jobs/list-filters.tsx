@@ -1,8 +1,9 @@
-/** The list filters: the task, the group and the error of the listed jobs, and their order; all are in the address. */
+/** The list filters: the task, the group, a field and the error of the listed jobs, and their order; all are in the address. */
 
 import { Select } from '../../parts/form-field.js'
 import { filterList } from '../../state/cursor-pages.js'
 import { query } from '../../state/page-address.js'
+import { fieldIn } from '../../words/field-words.js'
 
 const orders = [
   ['time', 'in the order of work'],
@@ -13,6 +14,7 @@ const orders = [
 const texts = [
   ['task', 'Task, then Enter', 'Only jobs of this task'],
   ['group', 'Group', 'Only jobs of this group'],
+  ['field', 'Field=value', 'Only jobs with this value of a field, as order=4711'],
   ['error', 'Error', 'Only jobs with an error of this kind'],
 ] as const
 
@@ -29,10 +31,27 @@ export function isFiltered(filter: ShownFilter): boolean {
   return Object.keys(filter).length > 0
 }
 
+/** The filter as the API takes it in a query. A text that names no field is sent as it is, so that the answer says what is wrong. */
+export function filterQuery({ field, ...texts }: ShownFilter): Readonly<Record<string, string>> {
+  if (field === undefined) return texts
+  const fields = fieldsIn(field)
+  return { ...texts, fields: typeof fields === 'string' ? fields : JSON.stringify(fields) }
+}
+
+/** The same in a body. */
+export function filterBody({ field, ...texts }: ShownFilter): Readonly<Record<string, unknown>> {
+  return field === undefined ? texts : { ...texts, fields: fieldsIn(field) }
+}
+
+function fieldsIn(text: string): Readonly<Record<string, unknown>> | string {
+  const field = fieldIn(text)
+  return field === undefined ? text : { [field.name]: field.value }
+}
+
 interface FilterProps {
   readonly filter: ShownFilter
   readonly by: string
-  /** Default: all three. */
+  /** Default: all of them. */
   readonly choices?: readonly (readonly [value: string, text: string])[]
 }
 
@@ -81,6 +100,7 @@ function TextFilter({ name, placeholder, label, value }: TextProps) {
         class={`field ${name === 'task' ? 'w-44' : 'w-32'}`}
         placeholder={placeholder}
         aria-label={label}
+        {...(name === 'field' && { pattern: '[^=]+=.*', title: 'A field and its value, as order=4711' })}
         defaultValue={value}
         onChange={(event) => {
           // The cross of the field empties it.

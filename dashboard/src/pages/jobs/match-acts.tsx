@@ -1,11 +1,12 @@
 /** The match acts: actions on all jobs that match the filter of a list, confirmed with their number, in steps. */
 
-import type { Changed } from '../../api/answers.js'
+import type { Changed, JobState } from '../../api/answers.js'
 import { get, post } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
 import { askToConfirm } from '../../state/asked-action.js'
 import { useResource } from '../../state/resource.js'
 import { countOf } from '../../words/count-words.js'
+import { filterBody, filterQuery, type ShownFilter } from './list-filters.js'
 
 interface MatchCount {
   readonly count: number
@@ -18,16 +19,21 @@ const mostCounts = 5
 
 interface MatchProps {
   readonly queue: string
-  readonly where: Readonly<Record<string, string>>
+  readonly filter: ShownFilter
+  /** Only jobs in this state. Default: all. */
+  readonly state?: JobState | undefined
 }
 
 /** How many jobs match. Of very many it says a number that they exceed. */
-function Matches({ queue, where }: MatchProps) {
+function Matches({ queue, filter, state }: MatchProps) {
   const { data, error } = useResource<MatchCount>(async (signal) => {
     let found: MatchCount = { count: 0, more: true }
     for (let i = 0; i < mostCounts && found.more; i += 1) {
       const { cursor } = found
-      const next = await get<MatchCount>(at`queues/${queue}/count`, { query: { ...where, cursor }, signal })
+      const next = await get<MatchCount>(at`queues/${queue}/count`, {
+        query: { ...filterQuery(filter), state, cursor },
+        signal,
+      })
       found = { ...next, count: found.count + next.count }
     }
     return found
@@ -48,27 +54,29 @@ interface MatchAct extends MatchProps {
   readonly path: string
   readonly verb: string
   readonly effect: string
-  /** The states of the jobs on which it acts. */
-  readonly state: string
+  /** The states of the jobs on which it acts, in words. */
+  readonly states: string
   readonly isDangerous: boolean
   readonly done: (changed: number) => void
 }
 
-/** Asks before an action on all jobs of a queue that match `where`, whatever the list shows of them. */
-export function askForMatches({ queue, where, path, verb, effect, state, isDangerous, done }: MatchAct): void {
+/** Asks before an action on all jobs of a queue that match the filter, whatever the list shows of them. */
+export function askForMatches(asked: MatchAct): void {
+  const { queue, filter, state, path, verb, effect, states, isDangerous, done } = asked
   let cursor: string | undefined
   askToConfirm({
     title: `${verb} all that match?`,
     text: (
       <>
-        All jobs of the queue {queue} that match the filter of this list and are {state}, on all its pages.{' '}
-        <Matches queue={queue} where={where} /> {effect}
+        All jobs of the queue {queue} that match the filter of this list and are {states}, on all its pages.{' '}
+        <Matches queue={queue} filter={filter} state={state} /> {effect}
       </>
     ),
     verb,
     isDangerous,
     typed: queue,
     act: async () => {
+      const where = { ...filterBody(filter), ...(state && { state }) }
       const body = { where, confirm: queue, ...(cursor !== undefined && { cursor }) }
       const step = await post<Changed & { readonly cursor?: string }>(`${at`queues/${queue}`}/${path}`, body)
       cursor = step.cursor

@@ -14,8 +14,8 @@ import { query, setQuery } from '../../state/page-address.js'
 import { useResource } from '../../state/resource.js'
 import { useSelection } from '../../state/row-selection.js'
 import { countOf, exactCount } from '../../words/count-words.js'
-import { columnsFor } from '../jobs/job-columns.js'
-import { filterInAddress, isFiltered, ListFilters } from '../jobs/list-filters.js'
+import { columnsFor, hasFields } from '../jobs/job-columns.js'
+import { filterInAddress, filterQuery, isFiltered, ListFilters } from '../jobs/list-filters.js'
 import type { DeadGroup } from './group-table.js'
 import { askForDead, askForMatchingDead } from './morgue-acts.js'
 
@@ -90,7 +90,8 @@ export function DeadList({ queue, done }: { readonly queue: string; readonly don
   const filter = filterInAddress()
   const by = query.value.get('by') ?? undefined
   const pages = usePages<JobRow>(
-    (cursor, signal) => get<ListPage<JobRow>>(at`queues/${queue}/morgue`, { query: { ...filter, by, cursor }, signal }),
+    (cursor, signal) =>
+      get<ListPage<JobRow>>(at`queues/${queue}/morgue`, { query: { ...filterQuery(filter), by, cursor }, signal }),
     [JSON.stringify(filter), by],
   )
   const { page } = pages
@@ -167,7 +168,7 @@ function DeadJobTable({ queue, rows, error, onRetry, done, pageKey, empty }: Dea
       )}
       <DataTable
         label={`Dead jobs of ${queue}`}
-        columns={columnsFor('dead', false)}
+        columns={columnsFor('dead', { isOrdered: false, hasFields: hasFields(rows) })}
         rows={rows}
         keyOf={idOf}
         error={error}
