@@ -149,7 +149,7 @@ const created = moment('createdAt', 'Enqueued', 3)
 const waits: JobColumn = {
   key: 'waits',
   title: 'Waits because',
-  width: 'minmax(12rem, 3fr)',
+  width: 'minmax(8rem, 3fr)',
   priority: 2,
   show: ({ waits: [first] = [] }) =>
     first === undefined ? (
