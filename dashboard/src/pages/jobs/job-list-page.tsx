@@ -19,6 +19,7 @@ import { query } from '../../state/page-address.js'
 import { useResource } from '../../state/resource.js'
 import { useSelection } from '../../state/row-selection.js'
 import { countOf } from '../../words/count-words.js'
+import { QueueTabs } from '../queue-tabs.js'
 import { columnsFor, hasFields, rowKey } from './job-columns.js'
 import { allItems, askForChosen, jobVerbs, matchItems, verbText } from './job-verbs.js'
 import { filterInAddress, filterQuery, isFiltered, ListFilters } from './list-filters.js'
@@ -70,6 +71,7 @@ export function JobListPage({ queue }: { readonly queue: string }) {
         badges={known && <QueueBadges queue={known} />}
         actions={all.length > 0 && <Menu label="Do something to all jobs" text="All jobs …" items={all} />}
       />
+      <QueueTabs queue={queue} open="jobs" counts={known} />
       <div class="mb-3 flex flex-wrap items-center justify-between gap-3">
         <StateTabs listed={listed} counts={known} />
         <div class="flex flex-wrap items-center gap-2">

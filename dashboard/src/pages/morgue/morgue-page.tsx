@@ -11,6 +11,7 @@ import { query, setQuery } from '../../state/page-address.js'
 import { useResource } from '../../state/resource.js'
 import { countOf } from '../../words/count-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
+import { QueueTabs } from '../queue-tabs.js'
 import { DeadList, GroupJobs } from './dead-jobs.js'
 import { type DeadGroups, GroupTable, groupKey } from './group-table.js'
 import { askForAllDead, askForDead } from './morgue-acts.js'
@@ -49,6 +50,7 @@ export function MorguePage({ queue }: { readonly queue: string }) {
           )
         }
       />
+      <QueueTabs queue={queue} open="morgue" counts={counts.data.value} />
       <fieldset class="mb-3 flex flex-wrap gap-1" aria-label="What is listed">
         {views.map(([name, text]) => (
           <button

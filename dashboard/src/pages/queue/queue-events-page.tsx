@@ -13,6 +13,7 @@ import { TableNotice } from '../../parts/table-notice.js'
 import { query, setQuery } from '../../state/page-address.js'
 import { countOf, exactCount } from '../../words/count-words.js'
 import { EventLine, eventNames } from '../queue/event-line.js'
+import { QueueTabs } from '../queue-tabs.js'
 
 const choices: readonly (readonly [string, string])[] = [
   ['', 'Every event'],
@@ -50,6 +51,7 @@ export function QueueEventsPage({ queue }: { readonly queue: string }) {
           </>
         }
       />
+      <QueueTabs queue={queue} open="events" />
       <div class="mb-4 flex flex-wrap items-center gap-2">
         <SearchField label="Filter events" placeholder="Job id or task  /" />
         <Select label="Type" value={only} choices={choices} onChange={(type) => setQuery({ type })} />

@@ -18,6 +18,7 @@ import { useResource } from '../../state/resource.js'
 import { countOf, countWords, exactCount } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
 import { safeText } from '../../words/safe-text.js'
+import { QueueTabs } from '../queue-tabs.js'
 import { WaitReasons } from '../wait-reasons.js'
 import { EventLine, eventNames } from './event-line.js'
 import { QueueActions } from './queue-actions.js'
@@ -64,6 +65,7 @@ export function QueuePage({ queue: name }: { readonly queue: string }) {
           <CopyButton text={name} what={name} />
         </span>
       </PageHead>
+      <QueueTabs queue={name} open="queue" counts={queue} />
       {error !== undefined && (
         <p role="alert" class="mb-3 text-bad">
           {error.message}
