@@ -211,6 +211,13 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
         { error: 'buried', count: 1 },
       ],
     })
+    const { groups } = errors.json as { groups: { hours: number[]; firstAt: string; lastAt: string }[] }
+    const deaths = groups.map(({ hours }) => [hours.length, hours.reduce((sum, count) => sum + count, 0)])
+    expect(deaths).toEqual([
+      [24, 2],
+      [24, 1],
+    ])
+    expect(groups.every(({ firstAt, lastAt }) => firstAt <= lastAt)).toBe(true)
     expect((listed.json as { items: { id: string }[] }).items.map(({ id }) => id)).toEqual(['m0', 'm1', 'm3'])
     expect(one.json).toMatchObject({ state: 'dead', reason: 'no-retries' })
     expect([revived.json, unconfirmed.status, deleted.json]).toEqual([

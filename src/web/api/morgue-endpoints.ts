@@ -33,8 +33,9 @@ export const morgueEndpoints = [
   endpoint({
     method: 'GET',
     path: '/queues/:queue/morgue/errors',
-    summary: 'Its latest dead jobs by task and kind of error: ids and numbers in it may differ',
-    run: async ({ window, params: { queue = '' } }) => errorGroups(await window.known(queue)),
+    summary:
+      'Its latest dead jobs by task and kind of error: ids and numbers in it may differ; `hours`: deaths in each of the last 24',
+    run: async ({ window, params: { queue = '' } }) => errorGroups(await window.known(queue), Date.now()),
   }),
   endpoint({
     method: 'GET',
@@ -91,21 +92,28 @@ interface ErrorGroup {
   /** When the first and the last of them died. */
   firstAt: Date | undefined
   lastAt: Date | undefined
+  /** How many died in each of the last 24 hours, the present one last. */
+  readonly hours: number[]
 }
 
 const mostScanned = 5_000
 const mostGroups = 200
 const mostIds = 1_000
 const longestError = 300
+const shownHours = 24
+const hourMs = 3_600_000
 
 /** Groups the latest 5,000 dead jobs; `more`: there are others. The largest groups come first. */
-async function errorGroups({ morgue }: QueueAdmin): Promise<{ scanned: number; more: boolean; groups: ErrorGroup[] }> {
+async function errorGroups(
+  { morgue }: QueueAdmin,
+  now: number,
+): Promise<{ scanned: number; more: boolean; groups: ErrorGroup[] }> {
   const groups = new Map<string, ErrorGroup>()
   let scanned = 0
   let cursor: string | undefined
   do {
     const page = await morgue.list({ limit: 200, ...defined({ cursor }) })
-    for (const job of page.jobs) add(groups, job)
+    for (const job of page.jobs) add(groups, job, now)
     scanned += page.jobs.length
     cursor = page.cursor
   } while (cursor !== undefined && scanned < mostScanned)
@@ -113,15 +121,21 @@ async function errorGroups({ morgue }: QueueAdmin): Promise<{ scanned: number; m
   return { scanned, more: cursor !== undefined || largest.length > mostGroups, groups: largest.slice(0, mostGroups) }
 }
 
-function add(groups: Map<string, ErrorGroup>, job: JobRecord): void {
+function add(groups: Map<string, ErrorGroup>, job: JobRecord, now: number): void {
   const error = firstLine(job)
   const key = JSON.stringify([job.task, errorKind(error)])
   const { task, finishedAt } = job
-  const group = groups.get(key) ?? { error, task, count: 0, ids: [], firstAt: finishedAt, lastAt: finishedAt }
+  const group = groups.get(key) ?? {
+    ...{ error, task, count: 0, ids: [], firstAt: finishedAt, lastAt: finishedAt },
+    hours: new Array<number>(shownHours).fill(0),
+  }
   groups.set(key, group)
   group.count += 1
   if (group.ids.length < mostIds) group.ids.push(job.id)
   if (finishedAt === undefined) return
+  // A clock that is behind the store's may call a death of this moment one of the next hour.
+  const ago = Math.max(0, Math.floor(now / hourMs) - Math.floor(finishedAt.getTime() / hourMs))
+  if (ago < shownHours) group.hours[shownHours - 1 - ago]! += 1
   if (group.lastAt === undefined || finishedAt > group.lastAt) group.lastAt = finishedAt
   if (group.firstAt === undefined || finishedAt < group.firstAt) group.firstAt = finishedAt
 }

@@ -20,8 +20,11 @@ export interface DeadGroup {
   readonly count: number
   /** The first 1,000 of them. */
   readonly ids: readonly string[]
-  /** When the last of them died. */
+  /** When the first and the last of them died. */
+  readonly firstAt?: Instant
   readonly lastAt?: Instant
+  /** How many died in each of the last 24 hours, the present one last. */
+  readonly hours: readonly number[]
 }
 
 export interface DeadGroups {
@@ -90,7 +93,21 @@ function columnsOf(queue: string, mayAct: boolean, done: () => unknown): readonl
       priority: 3,
       show: ({ task }) => <Name text={task} most={32} />,
     },
-    { key: 'lastAt', title: 'Last death', width: '6rem', show: ({ lastAt }) => <Moment at={lastAt} /> },
+    {
+      key: 'firstAt',
+      title: 'First seen',
+      width: '6rem',
+      priority: 3,
+      show: ({ firstAt }) => <Moment at={firstAt} />,
+    },
+    { key: 'lastAt', title: 'Last seen', width: '6rem', show: ({ lastAt }) => <Moment at={lastAt} /> },
+    {
+      key: 'hours',
+      title: 'Last 24 hours',
+      width: '9rem',
+      priority: 3,
+      show: ({ hours }) => <DeathBars hours={hours} />,
+    },
     { key: 'count', title: 'Jobs', width: '3rem', isNumber: true, show: ({ count }) => <CountText count={count} /> },
   ]
   if (!mayAct) return shown
@@ -101,6 +118,41 @@ function columnsOf(queue: string, mayAct: boolean, done: () => unknown): readonl
     show: (group) => <GroupMenu queue={queue} group={group} done={done} />,
   }
   return [...shown, acts]
+}
+
+const barsHeight = 24
+
+/** The deaths of each hour as a bar, the present hour at the right. */
+export function DeathBars({ hours }: { readonly hours: readonly number[] }) {
+  const most = Math.max(1, ...hours)
+  const all = hours.reduce((sum, count) => sum + count, 0)
+  const label =
+    all === 0
+      ? 'None in the last 24 hours'
+      : `${exactCount(all)} in the last 24 hours, at most ${exactCount(most)} in one`
+  const bars = hours.map((count, i) =>
+    count === 0 ? '' : `M${i + 0.5} ${barsHeight}V${(barsHeight * (1 - Math.max(0.08, count / most))).toFixed(1)}`,
+  )
+  return (
+    <svg
+      viewBox={`0 0 ${hours.length} ${barsHeight}`}
+      preserveAspectRatio="none"
+      class="block h-6 w-full"
+      role="img"
+      aria-label={label}
+    >
+      <title>{label}</title>
+      <line
+        x1="0"
+        x2={hours.length}
+        y1={barsHeight}
+        y2={barsHeight}
+        class="stroke-line"
+        vector-effect="non-scaling-stroke"
+      />
+      <path d={bars.join('')} class="stroke-bad" stroke-width="0.7" />
+    </svg>
+  )
 }
 
 interface GroupMenuProps {

@@ -3,6 +3,7 @@
 import type { QueueDetail } from '../../api/answers.js'
 import { get, mayChange } from '../../api/api-client.js'
 import { at } from '../../api/api-path.js'
+import { Moment } from '../../parts/moment-text.js'
 import { Name } from '../../parts/name-text.js'
 import { PageHead } from '../../parts/page-head.js'
 import { Button } from '../../parts/press-button.js'
@@ -13,7 +14,7 @@ import { countOf } from '../../words/count-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 import { QueueTabs } from '../queue-tabs.js'
 import { DeadList, GroupJobs } from './dead-jobs.js'
-import { type DeadGroups, GroupTable, groupKey } from './group-table.js'
+import { type DeadGroups, DeathBars, GroupTable, groupKey } from './group-table.js'
 import { askForAllDead, askForDead } from './morgue-acts.js'
 
 const everyMs = 10_000
@@ -115,8 +116,16 @@ function OpenGroup({ queue, groups, done }: OpenGroupProps) {
             {error === '' ? 'Without an error' : shortText(safeText(error), 300)}
           </p>
           <p class="text-sm text-muted">
-            {countOf(group.count, 'job')} of <Name text={task} />
+            {countOf(group.count, 'job')} of <Name text={task} />, first seen <Moment at={group.firstAt} />, last seen{' '}
+            <Moment at={group.lastAt} />
           </p>
+          <div class="mt-2 w-60 max-w-full">
+            <DeathBars hours={group.hours} />
+            <div class="flex justify-between text-xs text-muted" aria-hidden="true">
+              <span>24 h ago</span>
+              <span>now</span>
+            </div>
+          </div>
         </div>
         {mayChange.value && (
           <div class="flex gap-2">
