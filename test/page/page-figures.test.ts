@@ -14,7 +14,7 @@ import {
   withPresent,
 } from '../../dashboard/src/pages/queue/history-range.js'
 import { jobOf, noTexts } from '../../dashboard/src/pages/queue/job-form.js'
-import { filteredQueues } from '../../dashboard/src/pages/queue-filter.js'
+import { filteredQueues, summedSparks } from '../../dashboard/src/pages/queue-filter.js'
 import { linePoints, niceDurations, niceTicks, timeTicks } from '../../dashboard/src/parts/chart-scale.js'
 import { root } from '../cli/project.js'
 
@@ -125,6 +125,22 @@ describe('the filter of queues', () => {
     expect(names('', 'dead')).toEqual(['mail-eu'])
     expect(names('', 'unserved')).toEqual(['mail-us'])
     expect(names('', 'of a kind that is not')).toHaveLength(3)
+  })
+})
+
+describe('the minutes of all queues', () => {
+  const spark = (first: number) => ({ enqueued: [first, 1, 9], done: [first, 0, 9], failed: [0, 2, 9] })
+  const at = new Date(start + 3 * minute + 20_000).toISOString()
+
+  it('are summed without the present minute, and a queue without a history adds nothing', () => {
+    const empty = { enqueued: [], done: [], failed: [] }
+    const queues = [spark(3), spark(4), empty].map((one, i) => ({ name: `q${i}`, spark: one }) as unknown as QueueRow)
+
+    expect(summedSparks({ at, queues })).toEqual({
+      times: [start + minute, start + 2 * minute],
+      ...{ enqueued: [7, 2], done: [7, 0], failed: [0, 4] },
+    })
+    expect(summedSparks({ at, queues: [] })).toEqual({ times: [], enqueued: [], done: [], failed: [] })
   })
 })
 

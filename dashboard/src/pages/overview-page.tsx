@@ -5,6 +5,7 @@ import type { Overview, Spark } from '../api/answers.js'
 import { session } from '../api/api-client.js'
 import { DataTable } from '../parts/data-table.js'
 import { Select } from '../parts/form-field.js'
+import { latePart } from '../parts/late-part.js'
 import { CopyButton } from '../parts/name-text.js'
 import { PageHead } from '../parts/page-head.js'
 import { Stat, Stats } from '../parts/stat-tile.js'
@@ -14,6 +15,9 @@ import { countOf, countWords } from '../words/count-words.js'
 import { durationWords } from '../words/duration-words.js'
 import { queueColumns } from './queue-columns.js'
 import { filterChoices, filteredQueues, perMinute } from './queue-filter.js'
+
+/** The first view does not wait for it. */
+const OverviewChart = latePart(async () => (await import('./overview-chart.js')).OverviewChart)
 
 export function OverviewPage() {
   useLiveOverview()
@@ -27,6 +31,11 @@ export function OverviewPage() {
     <>
       <PageHead title="Overview" />
       {tiles}
+      {session.value?.features.history && !isUnused && (
+        <div class="panel mt-2.5 h-59 overflow-clip p-3.5 has-[details[open]]:h-auto sm:h-54">
+          {data && <OverviewChart overview={data} />}
+        </div>
+      )}
       <div class="mt-5 mb-2 flex flex-wrap items-center gap-2">
         <input
           type="search"

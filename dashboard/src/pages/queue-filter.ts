@@ -1,6 +1,6 @@
-/** The queue filter: chooses queues by a part of their names and by their state. Pure. */
+/** The queue filter: chooses queues by a part of their names and by their state; and the sums over their minutes. Pure. */
 
-import { isUnserved, type QueueRow } from '../api/answers.js'
+import { isUnserved, type Overview, type QueueRow, type Spark } from '../api/answers.js'
 
 const kinds: Readonly<Record<string, (queue: QueueRow) => boolean>> = {
   waiting: ({ ready, lagMs }) => ready > 0 || lagMs > 0,
@@ -40,4 +40,25 @@ export function filteredQueues(queues: readonly QueueRow[], text: string, kind: 
 /** The count of the last whole minute; the counts of the present one have not come yet. */
 export function perMinute(values: readonly number[]): number | undefined {
   return values.at(-2)
+}
+
+/** The sparks of all queues together. */
+interface SummedSparks extends Spark {
+  /** The beginning of each minute, in ms since 1970. */
+  readonly times: readonly number[]
+}
+
+const minuteMs = 60_000
+
+/** The sums over all queues for each whole minute, oldest first; nothing if no queue has a history. */
+export function summedSparks({ at, queues }: Pick<Overview, 'at' | 'queues'>): SummedSparks {
+  // The counts of the present minute have not come yet.
+  const minutes = Math.max(0, ...queues.map(({ spark }) => spark.done.length - 1))
+  const present = Math.floor(Date.parse(at) / minuteMs) * minuteMs
+  const sum = (key: keyof Spark) =>
+    Array.from({ length: minutes }, (_, i) => queues.reduce((total, { spark }) => total + (spark[key][i] ?? 0), 0))
+  return {
+    times: Array.from({ length: minutes }, (_, i) => present - (minutes - i) * minuteMs),
+    ...{ enqueued: sum('enqueued'), done: sum('done'), failed: sum('failed') },
+  }
 }

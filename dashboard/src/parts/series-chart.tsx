@@ -16,11 +16,12 @@ interface ChartProps {
   readonly momentWords: (at: number) => string
   /** Ticks of the values. Default: round numbers. */
   readonly ticks?: (largest: number) => number[]
+  /** In pixels. Default 180. */
+  readonly height?: number
 }
 
-const height = 180
-
-export function SeriesChart({ label, times, series, kind, words, momentWords, ticks = niceTicks }: ChartProps) {
+export function SeriesChart(props: ChartProps) {
+  const { label, times, series, kind, words, momentWords, ticks = niceTicks, height = 180 } = props
   const id = useId()
   const [width, box] = useWidth()
   const [at, setAt] = useState<number | undefined>(undefined)
