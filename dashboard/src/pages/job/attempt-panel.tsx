@@ -18,7 +18,7 @@ export function AttemptPanel({ job }: { readonly job: JobDetail }) {
         {crashWords(job)}
       </p>
       {error !== undefined && <ErrorText error={error} isOfDead={state === 'dead'} />}
-      <EarlierFailures job={job} />
+      <FailureTable job={job} />
       {retry !== undefined && !hasEnded(state) && retry.delays.length > 0 && (
         <Delays attempt={attempt} delays={retry.delays} />
       )}
@@ -74,25 +74,50 @@ function ErrorText({ error, isOfDead }: ErrorProps) {
   )
 }
 
-/** Newest first, without the last one if the panel already shows its error. */
-function EarlierFailures({ job: { error, failures = [] } }: { readonly job: JobDetail }) {
-  const earlier = (failures.at(-1)?.error === error ? failures.slice(0, -1) : failures).toReversed()
-  if (earlier.length === 0) return null
+/** The failed attempts that are kept, newest first. One alone says no more than the error above. */
+function FailureTable({ job: { failures = [] } }: { readonly job: JobDetail }) {
+  if (failures.length < 2) return null
+  return (
+    <table class="w-full text-sm" aria-label="Failed attempts">
+      <thead class="text-xs text-muted">
+        <tr>
+          <th scope="col" class="w-18 py-1 text-start font-medium">
+            Attempt
+          </th>
+          <th scope="col" class="w-24 py-1 text-start font-medium">
+            Failed
+          </th>
+          <th scope="col" class="py-1 text-start font-medium">
+            Error
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        {failures.toReversed().map(({ attempt, at, error }) => (
+          <tr key={`${attempt} ${at}`} class="border-t border-line align-top">
+            <td class="py-1.5">{attempt}</td>
+            <td class="py-1.5">
+              <Moment at={at} />
+            </td>
+            <td class="py-1.5 wrap-anywhere">
+              <FailureText error={error} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+function FailureText({ error }: { readonly error: string }) {
+  const [first = '', ...rest] = error.split('\n')
+  if (rest.length === 0) return <>{safeText(first)}</>
   return (
     <details>
-      <summary class="text-sm text-muted">{countOf(earlier.length, 'earlier failure')}</summary>
-      <ol class="mt-1 grid gap-2 text-sm">
-        {earlier.map((failure) => (
-          <li key={`${failure.attempt} ${failure.at}`} class="grid gap-0.5">
-            <span class="text-muted">
-              attempt {failure.attempt}, <Moment at={failure.at} />
-            </span>
-            <span class="max-h-40 overflow-auto font-mono whitespace-pre-wrap wrap-anywhere">
-              {safeLines(failure.error)}
-            </span>
-          </li>
-        ))}
-      </ol>
+      <summary>{safeText(first)}</summary>
+      <pre class="mt-1 max-h-40 overflow-auto font-mono whitespace-pre-wrap wrap-anywhere text-muted">
+        {safeLines(rest.join('\n'))}
+      </pre>
     </details>
   )
 }

@@ -13,7 +13,7 @@ import { Button } from '../../parts/press-button.js'
 import { Badge, StateBadge } from '../../parts/state-badge.js'
 import { TableNotice, WaitingRows } from '../../parts/table-notice.js'
 import { query } from '../../state/page-address.js'
-import { countOf } from '../../words/count-words.js'
+import { countOf, exactCount } from '../../words/count-words.js'
 import { durationWords } from '../../words/duration-words.js'
 import { safeText } from '../../words/safe-text.js'
 import { EnqueueDialog } from '../queue/enqueue-dialog.js'
@@ -297,7 +297,10 @@ function RelativesPanel({ job }: { readonly job: JobDetail }) {
       )}
       {childCalls > 0 && (
         <div class="grid gap-1">
-          <span class="text-sm text-muted">Has enqueued, by {countOf(childCalls, 'call')}</span>
+          <span class="text-sm text-muted">
+            Has enqueued, by {countOf(childCalls, 'call')}
+            {children.length > 1 && `: ${stateCounts(children)}`}
+          </span>
           {children.map((child) => (
             <RelativeLine key={`${child.queue}/${child.id}`} relative={child} />
           ))}
@@ -312,6 +315,13 @@ function RelativesPanel({ job }: { readonly job: JobDetail }) {
       )}
     </Panel>
   )
+}
+
+/** `3 completed, 1 running`, in the order in which the states first stand there. */
+function stateCounts(relatives: readonly Relative[]): string {
+  const counts = new Map<string, number>()
+  for (const { state = 'not kept' } of relatives) counts.set(state, (counts.get(state) ?? 0) + 1)
+  return [...counts].map(([state, count]) => `${exactCount(count)} ${state}`).join(', ')
 }
 
 function RelativeLine({ relative: { queue, id, task, state } }: { readonly relative: Relative }) {
