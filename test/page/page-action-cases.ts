@@ -70,7 +70,10 @@ export function pageActionsOn(store: PageStore): void {
   it('a job is enqueued from the form, and a mistake is shown at its field', async () => {
     const hand = await at('queues/webhooks')
     await hand.press('Enqueue …')
-    await hand.fill('Task', 'push-webhook')
+    // The only task of the queue stands there already, and its jobs have an example of its input.
+    await expect.poll(() => hand.page.getByLabel('Task', { exact: true }).inputValue()).toBe('push-webhook')
+    await hand.press('Fill in an example')
+    expect(await hand.page.getByLabel('Input', { exact: true }).inputValue()).toContain('https://erp.example/orders')
     await hand.fill('Input', '{ "url": "https://erp.example", "order": "A-1" }')
     await hand.fill('Id', 'by-hand')
     await hand.fill('Delay', 'soon')

@@ -30,6 +30,7 @@ import { WebRefusal } from '../failure.js'
 import type { MillWindow } from '../mill-window.js'
 import { joinGraph } from '../state/join-graph.js'
 import { isOfOneQueue, namedQueues } from '../state/queue-rows.js'
+import { taskExamples } from '../state/task-examples.js'
 import { type EndpointCall, endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
 import {
@@ -163,6 +164,14 @@ export const jobEndpoints = [
       const stored = handles.map(({ id, outcome }) => ({ id, outcome }))
       return { jobs: stored, changed: stored.filter(({ outcome }) => outcome !== 'duplicate').length }
     },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/tasks',
+    summary:
+      'The tasks that the mill declares for it, each with an example of its input: of its schema, otherwise of its latest job',
+    answer: page,
+    run: async ({ window, params: { queue = '' } }) => ({ items: await taskExamples(window, queue) }),
   }),
   endpoint({
     method: 'GET',

@@ -47,6 +47,24 @@ describe.each(['light', 'dark'] as const)('in %s', (scheme) => {
     expect(await violations(page)).toEqual([])
   })
 
+  it('axe finds nothing in the dialogs of a job and of an enqueue, nor on the jobs of one error', async () => {
+    const { page } = await browser.tab({ scheme })
+    const hand = await PageHand.at(page, `${url}queues/webhooks/jobs/hook-A-1007`)
+    await hand.pick('More actions', 'Change its priority or due time')
+    expect(await violations(page)).toEqual([])
+    await hand.press('Leave it')
+    await hand.press('Cancel')
+    expect(await violations(page)).toEqual([])
+    await PageHand.at(page, `${url}queues/webhooks`)
+    await hand.press('Enqueue …')
+    await hand.press('Fill in an example')
+    expect(await violations(page)).toEqual([])
+    await PageHand.at(page, `${url}queues/payments/morgue`)
+    await page.getByRole('link', { name: /ECONNREFUSED/ }).click()
+    await page.getByRole('button', { name: 'Revive these …' }).waitFor()
+    expect(await violations(page)).toEqual([])
+  })
+
   it('axe finds nothing in the dialogs of a worker, a schedule and a throttle, nor on the log-in', async () => {
     const { page } = await browser.tab({ scheme })
     for (const place of [

@@ -1,16 +1,18 @@
 /** The enqueue dialog: one job by hand; each mistake is shown at its field. */
 
-import { useState } from 'preact/hooks'
-import { post } from '../../api/api-client.js'
+import { useEffect, useState } from 'preact/hooks'
+import type { ListPage } from '../../api/answers.js'
+import { get, post } from '../../api/api-client.js'
 import { ApiError, type FieldMistake, messageOf } from '../../api/api-error.js'
 import { at, jobPage } from '../../api/api-path.js'
 import { Field, mistakeAt } from '../../parts/form-field.js'
 import { Dialog, DialogButtons } from '../../parts/modal-dialog.js'
 import { Button } from '../../parts/press-button.js'
 import { go } from '../../state/page-address.js'
+import { useResource } from '../../state/resource.js'
 import { say } from '../../state/toast-list.js'
 import { safeText, shortText } from '../../words/safe-text.js'
-import { type JobForm, jobOf, noTexts } from './job-form.js'
+import { type JobForm, jobOf, jsonText, noTexts } from './job-form.js'
 
 interface EnqueueProps {
   readonly queue: string
@@ -21,6 +23,12 @@ interface EnqueueProps {
   readonly form?: Partial<JobForm>
   /** Sent along as it is. Default: none. */
   readonly meta?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** A task of the queue; without `example` nothing is known of its inputs. */
+interface TaskExample {
+  readonly name: string
+  readonly example?: unknown
 }
 
 interface Enqueued {
@@ -38,6 +46,14 @@ export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {}, me
   const [texts, setTexts] = useState<JobForm>({ ...noTexts, ...form })
   const [mistakes, setMistakes] = useState<readonly FieldMistake[]>([])
   const [error, setError] = useState<string | undefined>(undefined)
+  const tasks = useResource<ListPage<TaskExample>>((signal) => get(at`queues/${queue}/tasks`, { signal }), [queue])
+  const known = tasks.data.value?.items ?? []
+  const named = known.find(({ name }) => name === texts.task.trim())
+  // A queue of one task needs no choice.
+  useEffect(() => {
+    const [only, ...others] = known
+    if (only !== undefined && others.length === 0 && texts.task === '') setTexts({ ...texts, task: only.name })
+  }, [tasks.data.value])
   const field = (name: keyof JobForm) => ({
     value: texts[name],
     onInput: (value: string) => setTexts({ ...texts, [name]: value }),
@@ -69,8 +85,17 @@ export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {}, me
           void send()
         }}
       >
-        <Field label="Task" isRequired isCode {...field('task')} />
-        <Field label="Input" lines={5} isCode hint="JSON; empty: none" {...field('input')} />
+        <Field label="Task" isRequired isCode choices={known.map(({ name }) => name)} {...field('task')} />
+        <div class="grid gap-1">
+          <Field label="Input" lines={5} isCode hint="JSON; empty: none" {...field('input')} />
+          {named?.example !== undefined && (
+            <div>
+              <Button kind="quiet" onPress={() => setTexts({ ...texts, input: jsonText(named.example) })}>
+                Fill in an example
+              </Button>
+            </div>
+          )}
+        </div>
         <div class="grid gap-3 sm:grid-cols-2">
           <Field
             label="Id"
