@@ -348,6 +348,8 @@ export interface ScheduleRow {
   readonly nextAt?: Instant
   readonly lastAt?: Instant
   readonly lastId?: string
+  /** The half hours in which it ticks, of the 48 that begin with the present one. Only lists have it. */
+  readonly nextDay?: readonly number[]
   readonly ticked: number
   readonly skipped: number
   readonly missed: number

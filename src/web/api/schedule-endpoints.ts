@@ -8,6 +8,7 @@ import { defined } from '../../core/values/defined.js'
 import type { Mill } from '../../mill/mill.js'
 import { WebRefusal } from '../failure.js'
 import { shownJob } from '../mill-window.js'
+import { nextDayOf } from '../state/next-day.js'
 import type { CheckedWebOptions } from '../web-options.js'
 import { endpoint } from './endpoint.js'
 import { cursor, limit, nothing, page, wholeText } from './shapes.js'
@@ -70,12 +71,14 @@ export const scheduleEndpoints = [
   endpoint({
     method: 'GET',
     path: '/schedules',
-    summary: 'The schedules by name, page by page',
+    summary:
+      'The schedules by name, page by page; `nextDay`: in which of the 48 half hours from the present one on each ticks',
     query: { cursor, limit },
     answer: page,
     run: async ({ window: { mill, options }, query }) => {
       const { schedules, cursor: next } = await mill.schedules.list(query)
-      const items = schedules.map((schedule) => shown(schedule, options))
+      const now = Date.now()
+      const items = schedules.map((one) => ({ ...shown(one, options), nextDay: nextDayOf(one, now) }))
       return { items, ...defined({ cursor: next }) }
     },
   }),

@@ -35,6 +35,36 @@ function NextTick({ schedule: { isPaused, nextAt } }: { readonly schedule: Sched
   return nextAt === undefined ? <Badge hint="It has no tick to come">ended</Badge> : <Moment at={nextAt} />
 }
 
+const halfHours = 48
+const stripHeight = 20
+
+/** The half hours in which it ticks, the present one at the left; a line each six hours. */
+function DayStrip({ places }: { readonly places: readonly number[] }) {
+  const label =
+    places.length === 0
+      ? 'No tick in the next 24 hours'
+      : `Ticks in ${places.length} of the next ${halfHours} half hours`
+  return (
+    <svg
+      viewBox={`0 0 ${halfHours} ${stripHeight}`}
+      preserveAspectRatio="none"
+      class="block h-5 w-full"
+      role="img"
+      aria-label={label}
+    >
+      <title>{label}</title>
+      {[0, 12, 24, 36, 48].map((x) => (
+        <line key={x} x1={x} x2={x} y1="0" y2={stripHeight} class="stroke-line" vector-effect="non-scaling-stroke" />
+      ))}
+      <path
+        d={places.map((place) => `M${place + 0.5} 3V${stripHeight - 3}`).join('')}
+        class="stroke-accent"
+        stroke-width="0.8"
+      />
+    </svg>
+  )
+}
+
 function Acts({ schedule }: { readonly schedule: ScheduleRow }) {
   if (!mayChange.value) return null
   return (
@@ -68,6 +98,13 @@ export const scheduleColumns: readonly Column<ScheduleRow>[] = [
     ...{ key: 'next', title: 'Next', width: '6rem' },
     show: (schedule) => <NextTick schedule={schedule} />,
     order: (a, b) => Date.parse(a.nextAt ?? '9999') - Date.parse(b.nextAt ?? '9999'),
+  },
+  {
+    key: 'day',
+    title: 'Next 24 hours',
+    width: 'minmax(8rem, 2fr)',
+    priority: 3,
+    show: ({ nextDay = [] }) => <DayStrip places={nextDay} />,
   },
   { key: 'last', title: 'Last', width: '6rem', priority: 3, show: ({ lastAt }) => <Moment at={lastAt} /> },
   {
