@@ -276,6 +276,30 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     ])
   })
 
+  it('the groups with ready jobs are listed, the one that waits longest for its throttle first', async () => {
+    const fetchPage = defineTask({ name: 'fetch-page', queue: 'sites', run: () => {} })
+    const throttle = { limit: 1, window: '1h', by: 'group' } as const
+    const queues = { ...sceneOptions.queues, sites: { throttle } }
+    const scene = await WebScene.on(store, { token }, { queues, tasks: [mail, sync, fetchPage] })
+    const enqueue = (group: string) => scene.mill.enqueue(fetchPage, undefined, { group })
+    await enqueue('slow.example')
+    const inner = await scene.mill.adminParts.connect()
+    await inner.claim([{ queue: 'sites', limit: 1 }], { worker: 'w', leaseMs: 60_000 })
+    for (const group of ['new.example', 'new.example', 'slow.example']) await enqueue(group)
+    const groups = async (queue: string) => (await scene.get(`queues/${queue}/throttle/groups`)).json
+
+    const rules = [{ limit: 1, windowMs: 3_600_000 }]
+    expect(await groups('sites')).toMatchObject({
+      items: [
+        { group: 'slow.example', ready: 1, forMs: expect.any(Number), rules, hits: [1] },
+        { group: 'new.example', ready: 2, forMs: 0, rules, hits: [0] },
+      ],
+      more: false,
+    })
+    expect(await groups('crawl')).toEqual({ items: [], more: false })
+    expect((await scene.get('queues/none/throttle/groups')).status).toBe(404)
+  })
+
   it('a group gets a rate of its own, and loses it with "default"', async () => {
     const throttle = { limit: 3, window: '1m', by: 'group' } as const
     const scene = await WebScene.on(store, undefined, {
@@ -309,7 +333,9 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     const unknown = await scene.post('schedules/none/run')
 
     expect(listed.json).toMatchObject({
-      items: [{ name: 'nightly', cron: '0 3 * * *', isDeclared: true, input: { to: 'all' } }],
+      items: [
+        { name: 'nightly', cron: '0 3 * * *', isDeclared: true, input: { to: 'all' }, nextDay: expect.any(Array) },
+      ],
     })
     expect((next.json as { items: string[] }).items).toEqual([
       expect.stringMatching(/T03:00:00/),

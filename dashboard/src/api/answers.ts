@@ -107,6 +107,17 @@ export interface Throttle {
   readonly groups?: number
 }
 
+/** A group with ready jobs under a throttle; `''`: the jobs without one. */
+export interface WaitingGroup {
+  readonly group: string
+  /** How many of the jobs that were looked at are its. */
+  readonly ready: number
+  /** Ms until its next start; 0: at once. */
+  readonly forMs: number
+  readonly rules: readonly ThrottleRule[]
+  readonly hits: readonly number[]
+}
+
 /** A hold of a queue, or of a group of it; without `until` the group is paused. */
 export interface QueueHold {
   readonly group?: string

@@ -4,9 +4,9 @@
  */
 
 import { useState } from 'preact/hooks'
-import type { ListPage, QueueHolds, Throttle } from '../api/answers.js'
+import type { ListPage, QueueHolds, Throttle, WaitingGroup } from '../api/answers.js'
 import { get, mayChange } from '../api/api-client.js'
-import { at } from '../api/api-path.js'
+import { at, queryText } from '../api/api-path.js'
 import { Meter } from '../parts/fill-meter.js'
 import { SearchField } from '../parts/form-field.js'
 import { Name } from '../parts/name-text.js'
@@ -17,7 +17,7 @@ import { TableNotice } from '../parts/table-notice.js'
 import { ThrottleDialog } from '../parts/throttle-dialog.js'
 import { query, setQuery } from '../state/page-address.js'
 import { useResource } from '../state/resource.js'
-import { countOf } from '../words/count-words.js'
+import { countOf, countWords } from '../words/count-words.js'
 import { durationWords } from '../words/duration-words.js'
 import { HoldTable } from './queue/hold-table.js'
 
@@ -26,6 +26,8 @@ type HeldQueue = QueueHolds & { readonly queue: string }
 
 /** Windows fill and empty all the time. */
 const everyMs = 1_000
+/** Each group is a call of the store. */
+const waitingEveryMs = 5_000
 
 const fits = ({ scope, queues }: Throttle, text: string) =>
   [scope, ...queues].some((name) => name.toLowerCase().includes(text.toLowerCase()))
@@ -205,7 +207,60 @@ function GroupLook({ throttle: { scope, rules, queues } }: { readonly throttle: 
         <Button type="submit">Look</Button>
       </form>
       {isOpen && <GroupWindows queue={queues[0] ?? scope} group={group} />}
+      {queues.slice(0, mostQueues).map((queue) => (
+        <WaitingGroupList key={queue} queue={queue} scope={scope} isOfMany={queues.length > 1} />
+      ))}
     </>
+  )
+}
+
+/** Of those that share a throttle. */
+const mostQueues = 3
+
+interface WaitingProps {
+  readonly queue: string
+  readonly scope: string
+  readonly isOfMany: boolean
+}
+
+/** The groups whose jobs wait, the longest wait first. */
+function WaitingGroupList({ queue, scope, isOfMany }: WaitingProps) {
+  const look = useResource<ListPage<WaitingGroup> & { readonly more: boolean }>(
+    (signal) => get(at`queues/${queue}/throttle/groups`, { signal }),
+    [queue],
+    { everyMs: waitingEveryMs },
+  )
+  const { items = [], more = false } = look.data.value ?? {}
+  if (items.length === 0) return null
+  return (
+    <section class="mt-4" aria-label={`Groups that wait in ${queue}`}>
+      <h3 class="font-medium">
+        Groups with ready jobs
+        {isOfMany && (
+          <>
+            {' '}
+            in <Name text={queue} most={24} />
+          </>
+        )}
+      </h3>
+      <ul class="mt-1 divide-y divide-line text-sm">
+        {items.map(({ group, ready, forMs, rules, hits }) => (
+          <li key={group} class="grid grid-cols-[minmax(0,1fr)_auto] items-center gap-x-3 py-1.5">
+            <a class="link min-w-0" href={`throttles${queryText({ scope, group })}`}>
+              {group === '' ? 'without a group' : <Name text={group} most={32} />}
+            </a>
+            <NextStart forMs={forMs} />
+            <span class="text-muted">
+              {rules
+                .map(({ limit, windowMs }, i) => `${hits[i] ?? 0} of ${limit} in ${durationWords(windowMs)}`)
+                .join(', ')}
+            </span>
+            <span class="text-end text-muted">{countWords(ready)} ready</span>
+          </li>
+        ))}
+      </ul>
+      {more && <p class="mt-1 text-xs text-muted">Of the first 200 ready jobs, at most 20 groups.</p>}
+    </section>
   )
 }
 

@@ -1,12 +1,14 @@
 /** The endpoints of throttles, and of pauses and holds: what keeps a queue or one of its groups from starting jobs. */
 
 import * as v from 'valibot'
+import { lookInto } from '../../client/admin/queue-looks.js'
 import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
 import { throttleSchema } from '../../core/queue/throttle-options.js'
 import { defined } from '../../core/values/defined.js'
 import { exactly } from '../../core/values/option-check.js'
 import type { Mill } from '../../mill/mill.js'
 import { namedQueues } from '../state/queue-rows.js'
+import { waitingGroups } from '../state/waiting-groups.js'
 import { endpoint } from './endpoint.js'
 import { changed, group, page, wholeText } from './shapes.js'
 
@@ -39,6 +41,19 @@ export const throttleEndpoints = [
     query: { group: v.exactOptional(group) },
     run: async ({ window, params: { queue = '' }, query }) =>
       (await (await window.known(queue)).throttle.get(query.group)) ?? null,
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/queues/:queue/throttle/groups',
+    summary: 'The groups of its first 200 ready jobs, at most 20, the one that waits longest for the throttle first',
+    answer: page,
+    run: async ({ window, params: { queue = '' } }) => {
+      await window.known(queue)
+      return lookInto(true, async () => waitingGroups(await window.mill.adminParts.look(), queue), {
+        items: [],
+        more: false,
+      })
+    },
   }),
   endpoint({
     method: 'PUT',
