@@ -200,7 +200,7 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     },
   ),
 
-  'a claim of no jobs opens the lanes of every shard whose time has come, and tells of no wait': orderedCase(
+  'a claim of no jobs opens the lanes of every shard whose time has come, and reports no wait': orderedCase(
     [groups, throttled],
     async (scene) => {
       await scene.openQueue({ name: 'wide', shards: 2, throttle: byGroup(rule(1, 10_000)) })
