@@ -296,6 +296,6 @@ end
 `
 
 /** The extend script: renews leases of one shard, and stores what beats report. */
-const extendScript = shardScript('extend', 'plain', withJobs(extendLua, beatNotes + log + setBack), {
+const extendScript = shardScript('extend', 'plain', () => withJobs(extendLua, beatNotes + log + setBack), {
   whenFull: true,
 })

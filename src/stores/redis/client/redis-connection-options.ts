@@ -1,5 +1,6 @@
 /** The options of a store's Redis connections, made from an address or copied from a user's client. */
 
+import { createRequire } from 'node:module'
 import type { ConnectionOptions } from 'node:tls'
 import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis'
 import { messageOf } from '../../../core/messages/describe.js'
@@ -76,7 +77,7 @@ export interface GivenClient {
 
 /** Throws `ConfigError` if ioredis is missing, or if the user's client is no client of ioredis. */
 export async function redisClients(source: RedisAddress | GivenClient): Promise<RedisClients> {
-  const library = await ioredis()
+  const library = ioredis()
   return 'given' in source ? copies(source, library) : clientsOf(source, library)
 }
 
@@ -87,11 +88,14 @@ interface Library {
   readonly Command: typeof import('ioredis')['Command']
 }
 
-async function ioredis(): Promise<Library> {
+/** By `require`, because an `import` of its 59 CommonJS files takes 40 ms and 7 MB more, in each thread that does it. */
+const require = createRequire(import.meta.url)
+
+function ioredis(): Library {
   try {
-    return (await import('ioredis')) as unknown as Library
+    return require('ioredis') as Library
   } catch (error) {
-    const isMissing = (error as { code?: unknown }).code === 'ERR_MODULE_NOT_FOUND'
+    const isMissing = (error as { code?: unknown }).code === 'MODULE_NOT_FOUND'
     throw unfit(
       isMissing
         ? "a store on Redis needs the package ioredis; install it: 'npm install ioredis'"

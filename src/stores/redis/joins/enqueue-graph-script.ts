@@ -91,8 +91,6 @@ for _, n in ipairs(begun) do known_joins.begin(ids[n], graph.joins[n], order_of(
  * taken, or -, and the letters; or '?' if a join of an id in the call ended a moment ago and its fragments are still to
  * be dropped: then nothing was added. Refuses `unknown`.
  */
-export const enqueueGraphScript = shardScript(
-  'enqueue-graph',
-  'plain',
+export const enqueueGraphScript = shardScript('enqueue-graph', 'plain', () =>
   withJobs(`${graphText}return table.concat(answers, ',') .. (tells and '!' or '')`),
 )

@@ -48,9 +48,12 @@ end
 `
 }
 
-/** The script of that name for shards of one kind: the prelude, then `lua`. */
-export function shardScript(name: string, kind: QueueKind, lua: string, flags?: ScriptFlags): ShardScript {
-  return clusterScript(name, (isCluster) => prelude(isCluster, kind) + lua, flags)
+/**
+ * The script of that name for shards of one kind: the prelude, then `lua`, which is put together when the script is first
+ * asked for: most processes use a few of them.
+ */
+export function shardScript(name: string, kind: QueueKind, lua: () => string, flags?: ScriptFlags): ShardScript {
+  return clusterScript(name, (isCluster) => prelude(isCluster, kind) + lua(), flags)
 }
 
 /** Functions that nearly every call needs. */

@@ -22,11 +22,11 @@ interface PairOptions extends ScriptFlags {
 /** The scripts `name` and `name-ordered`: this text after the functions for jobs. */
 export function scriptPair(name: string, text: KindText, { rare = '', ...flags }: PairOptions = {}): ScriptPair {
   return {
-    plain: shardScript(name, 'plain', withJobs(textFor('plain', text), textFor('plain', rare)), flags),
+    plain: shardScript(name, 'plain', () => withJobs(textFor('plain', text), textFor('plain', rare)), flags),
     ordered: shardScript(
       `${name}-ordered`,
       'ordered',
-      withOrderedJobs(textFor('ordered', text), textFor('ordered', rare)),
+      () => withOrderedJobs(textFor('ordered', text), textFor('ordered', rare)),
       flags,
     ),
   }

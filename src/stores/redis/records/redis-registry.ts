@@ -149,7 +149,7 @@ return 1
 `
 
 /** The adopt script: passes a running claim from one worker to another. */
-const adoptScript = shardScript('adopt', 'plain', adoptLua, { whenFull: true })
+const adoptScript = shardScript('adopt', 'plain', () => adoptLua, { whenFull: true })
 
 /**
  * KEYS: those of one shard.

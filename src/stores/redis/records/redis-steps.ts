@@ -101,7 +101,7 @@ export function stepIn(name: string, entry: Buffer): StoredStep {
 
 /** KEYS: those of one shard of a plain queue. Refuses `unknown`. */
 function stepScript(name: string, text: string, flags?: ScriptFlags): ShardScript {
-  return shardScript(name, 'plain', withJobs(text, setBack), flags)
+  return shardScript(name, 'plain', () => withJobs(text, setBack), flags)
 }
 
 /**

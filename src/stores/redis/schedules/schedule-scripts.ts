@@ -40,8 +40,8 @@ return 1
 `
 
 export const writeScheduleScripts: ScriptPair = {
-  plain: shardScript('write-schedule', 'plain', write),
-  ordered: shardScript('write-schedule-ordered', 'ordered', write),
+  plain: shardScript('write-schedule', 'plain', () => write),
+  ordered: shardScript('write-schedule-ordered', 'ordered', () => write),
 }
 
 /**

@@ -7,7 +7,7 @@ import { guard } from '../lua/script-kinds.js'
 
 /** KEYS: those of one shard. Refuses `unknown`. */
 export function joinScript(name: string, text: string, flags: ScriptFlags = { whenFull: true }): ShardScript {
-  return shardScript(name, 'plain', withJobs(guard + text, fragmentParts), flags)
+  return shardScript(name, 'plain', () => withJobs(guard + text, fragmentParts), flags)
 }
 
 const fragmentParts = `

@@ -93,7 +93,7 @@ return state()
 `
 
 /** The open script: creates a shard, or gives it its settings. */
-export const openScript = shardScript('open', 'plain', openLua, { whenFull: true })
+export const openScript = shardScript('open', 'plain', () => openLua, { whenFull: true })
 
 /** The arguments of the open script for one of `shards` shards. */
 function settingArgs(settings: QueueBasis, { limits, turn }: SaidLimits, shards: number): string[] {

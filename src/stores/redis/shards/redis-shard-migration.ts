@@ -311,7 +311,7 @@ return 1
 `
 
 const migrationScript = (name: string, parts: readonly string[], flags = {}) =>
-  shardScript(name, 'ordered', withOrderedJobs(parts.join(''), setBack + transit), flags)
+  shardScript(name, 'ordered', () => withOrderedJobs(parts.join(''), setBack + transit), flags)
 
 /** The migration scripts: they take jobs of ordered queues from one shard into transit, and put them into another. */
 const leaveScript = migrationScript('transfer-leave', [guard, leaveLua], { whenFull: true })
