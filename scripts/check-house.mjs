@@ -180,6 +180,7 @@ for (const { file, shown, code } of checkedFiles('src')) {
   // It names itself as the program of a thread.
   if (code.includes('new URL(import.meta.url)')) importedOf(file).isEntry = true
 
+  const isOfPackage = file === 'core/package-files.ts'
   for (const match of code.matchAll(references)) {
     const specifier = match[3]
     const path = specifier.startsWith('#src/') ? specifier.slice(5) : posix.join(folder, specifier)
@@ -188,7 +189,8 @@ for (const { file, shown, code } of checkedFiles('src')) {
     if (match[1] === 'new URL' || match[1] === 'import.meta.resolve') importedOf(target).isEntry = true
     else if (match[0].includes('(')) importedOf(target).isLate = true
     if (match[1] === 'from' || match[1] === 'import') importedOf(target).by.add(file)
-    if (place === undefined || to === undefined) continue
+    // It names the places of files on every floor.
+    if (place === undefined || to === undefined || (match[1] === 'new URL' && isOfPackage)) continue
     const line = lineOf(code, match.index)
     if (place.room !== to.room) {
       if (to.floor >= place.floor)

@@ -1,7 +1,7 @@
 /** The command line of `millrace`: runs the command that some words name, and ends with its exit code. */
 
 import { Command } from 'commander'
-import { packageVersion } from '../core/platform/package-files.js'
+import { packageVersion } from '../core/package-files.js'
 import { printable } from './printable.js'
 import { errorLine, exitCodeHelp, exitCodeOf, exitCodes, pageOf } from './process/exit-code.js'
 

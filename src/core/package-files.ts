@@ -1,20 +1,30 @@
 /**
- * The files of the package that it looks for while it runs: those that a thread or process starts with, and its
- * package.json. A bundler leaves them out.
+ * The files of the package that it looks for while it runs: those that a thread or process starts with, its pages and its
+ * package.json. Their places are said here, by their way from this file: it lies one folder below `dist`, as does each part
+ * of the published bundle. Another bundler leaves these files out.
  */
 
 import { existsSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { PackageBundledError } from '../errors.js'
+import { PackageBundledError } from './errors.js'
+
+/** Each written out, because tools that copy what a program needs look for this form. */
+const entries = {
+  'lease-thread-entry.js': () => new URL('../mill/lease-thread-entry.js', import.meta.url),
+  'main.js': () => new URL('../cli/main.js', import.meta.url),
+  'process-child-entry.js': () => new URL('../mill/process-child-entry.js', import.meta.url),
+  'process-guard-entry.js': () => new URL('../mill/process-guard-entry.js', import.meta.url),
+  'sqlite-thread.js': () => new URL('../stores/sqlite/thread/sqlite-thread.js', import.meta.url),
+}
 
 /**
- * The URL of an entry file, given as `() => new URL('./name.js', import.meta.url)`. Throws `PackageBundledError` if the
- * file is missing, or if its URL cannot be built: a CommonJS bundle has no `import.meta.url`.
+ * The URL of the file with which a thread or process starts. Throws `PackageBundledError` if the file is missing, or if its
+ * URL cannot be built: a CommonJS bundle has no `import.meta.url`.
  */
-export function entryFile(name: string, locate: () => URL): URL {
+export function entryFile(name: keyof typeof entries): URL {
   let url: URL
   try {
-    url = locate()
+    url = entries[name]()
   } catch (error) {
     throw new PackageBundledError(name, 'cannot be found from the bundle', { cause: error })
   }
@@ -35,14 +45,37 @@ export function startFailure(entry: URL, error: unknown): unknown {
   })
 }
 
-/** The version of this package, from its own package.json; undefined if the package was bundled. */
-export function packageVersion(): string | undefined {
+/** What this file reads of package.json. */
+interface PackageManifest {
+  readonly version: string
+  readonly peerDependencies: Readonly<Record<string, string>>
+}
+
+/** The package.json of this package; undefined if the package was bundled. */
+export function packageManifest(): PackageManifest | undefined {
   try {
-    const text = readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')
-    const { name, version } = JSON.parse(text) as { name?: unknown; version?: unknown }
+    const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8')
+    const manifest = JSON.parse(text) as Partial<PackageManifest> & { readonly name?: unknown }
     // In a bundle this is the package.json of the application.
-    return name === 'millrace' && typeof version === 'string' ? version : undefined
+    return manifest.name === 'millrace' && typeof manifest.version === 'string'
+      ? (manifest as PackageManifest)
+      : undefined
   } catch {
     return undefined
   }
+}
+
+/** The version of this package; undefined if the package was bundled. */
+export function packageVersion(): string | undefined {
+  return packageManifest()?.version
+}
+
+/** The page of the documentation that explains the errors of this code. */
+export function errorPage(code: string): URL {
+  return new URL(`../../docs/troubleshooting/${code}.md`, import.meta.url)
+}
+
+/** The folder of all code of this package. */
+export function codeFolder(): URL {
+  return new URL('..', import.meta.url)
 }

@@ -2,7 +2,6 @@
 
 import { fileURLToPath } from 'node:url'
 import { ConfigError, type ConfigIssue, UnsupportedByStoreError } from '../core/errors.js'
-import { entryFile } from '../core/platform/package-files.js'
 import { Registry } from '../core/registry.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { StoreTraits } from '../stores/contract/store.js'
@@ -19,11 +18,6 @@ export interface IsolatedFrom {
   readonly packing: string
   /** The command that runs for every job, instead of a task. */
   readonly command: CommandLine | undefined
-}
-
-/** The program of the job's process. Throws `PackageBundledError`. */
-export function childEntry(): URL {
-  return entryFile('process-child-entry.js', () => new URL('./process-child-entry.js', import.meta.url))
 }
 
 /** The start data. Throws if a process could not get it. */

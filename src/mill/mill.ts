@@ -21,6 +21,7 @@ import { type EventName, Events, type Listener, refuseNoEvent } from '../core/ev
 import type { JobHandle } from '../core/job/job.js'
 import type { Logger } from '../core/logger.js'
 import { describe } from '../core/messages/describe.js'
+import { entryFile } from '../core/package-files.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import type { Queue } from '../core/queue/queue.js'
 import type { Surroundings } from '../core/surroundings.js'
@@ -49,7 +50,7 @@ import { itemQueueOf, ThrottledQueue, type ThrottledQueueOptions } from '../work
 import { Worker } from '../workers/worker.js'
 import { childClient, HandlerContext } from './handler-context.js'
 import type { IsolatedParts } from './isolated-child.js'
-import { childEntry, type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
+import { type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
 import { logEvents } from './log-events.js'
 import { type ListenerOptions, listenerOf } from './options/listener-options.js'
 import type { CheckedOptions } from './options/mill-options.js'
@@ -372,7 +373,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
       restoreSchedules: () => this.schedules.restore(),
       onEnd: (error: unknown) => this.#life.end(error),
       ended: () => this.#workers.delete(worker),
-      processes: from && { entry: childEntry(), from },
+      processes: from && { entry: entryFile('process-child-entry.js'), from },
     }
     const worker: Worker = new Worker(parts, settings)
     this.#workers.add(worker)

@@ -11,6 +11,7 @@ import { deserialize } from 'node:v8'
 import type { Worker as Thread } from 'node:worker_threads'
 import { ConfigError } from '../core/errors.js'
 import { messageOf } from '../core/messages/describe.js'
+import { entryFile } from '../core/package-files.js'
 import { isTask } from '../core/task/any-task.js'
 import { processIdentity } from '../runtime/process/process-identity.js'
 import type { GuardSettings } from '../workers/isolated/child-guard.js'
@@ -107,7 +108,7 @@ function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom
     identity: processIdentity(),
     ...{ marked, settling },
   }
-  const entry = new URL('./process-guard-entry.js', import.meta.url)
+  const entry = entryFile('process-guard-entry.js')
   const guard = startStoreThread<GuardThreadData>('millrace-guard', entry, { settings, descriptor, access })
   guard.on('message', (message: GuardMessage) => {
     if (child === undefined) early.push(message)

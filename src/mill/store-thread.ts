@@ -4,7 +4,7 @@
  */
 
 import { Worker } from 'node:worker_threads'
-import { entryFile } from '../core/platform/package-files.js'
+import { entryFile } from '../core/package-files.js'
 import { exitGate } from '../stores/sqlite/thread/exit-gate.js'
 import { plainAccess, type StoreAccess, type StoreDescriptor } from './store-source.js'
 
@@ -27,7 +27,7 @@ export function leaseThread(
   access: StoreAccess = plainAccess,
   openAfterMs = 0,
 ): () => Worker {
-  const entry = entryFile('lease-thread-entry.js', () => new URL('./lease-thread-entry.js', import.meta.url))
+  const entry = entryFile('lease-thread-entry.js')
   const data: LeaseThreadData = { descriptor, access, openAfterMs }
   return () => startStoreThread('millrace-leases', entry, data)
 }

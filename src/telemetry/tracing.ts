@@ -20,7 +20,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { messageOf } from '../core/messages/describe.js'
-import { packageVersion } from '../core/platform/package-files.js'
+import { packageVersion } from '../core/package-files.js'
 import type { EndAnswer, EnqueueItem, Middleware, RunEnd, TaskRun } from '../core/task/middleware.js'
 import { carriedOf, spanContextOf } from './carried-context.js'
 import {

@@ -1,7 +1,7 @@
 /** The assembly of a worker: its settings and its parts, put together on a connection. */
 
 import type { FormatError } from '../core/messages/error-text.js'
-import { packageVersion } from '../core/platform/package-files.js'
+import { packageVersion } from '../core/package-files.js'
 import { timerMs } from '../core/platform/timer.js'
 import type { Queue } from '../core/queue/queue.js'
 import type { Registry } from '../core/registry.js'

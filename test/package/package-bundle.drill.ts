@@ -33,9 +33,9 @@ describe('an application in a bundle', () => {
       external: [...external],
       logLevel: 'silent',
     })
-    await bundle.write({ dir: join(cwd, 'out'), entryFileNames: '[name].js' })
+    await bundle.write({ dir: join(cwd, 'out/app'), entryFileNames: '[name].js' })
     await bundle.close()
-    const file = join(cwd, 'out', 'app.js')
+    const file = join(cwd, 'out/app/app.js')
     const ran = spawnSync(process.execPath, [file], {
       cwd,
       encoding: 'utf8',
@@ -73,7 +73,7 @@ ${ends}`
     const copied = onSqlite.replace(
       'async function run() {',
       `async function run() {
-  (await import('node:fs')).cpSync('node_modules/millrace/dist/stores/sqlite/thread/sqlite-thread.js', new URL('./sqlite-thread.js', import.meta.url))`,
+  (await import('node:fs')).cpSync('node_modules/millrace/dist/stores/sqlite/thread/sqlite-thread.js', new URL('../stores/sqlite/thread/sqlite-thread.js', import.meta.url))`,
     )
     const { code, message } = JSON.parse((await bundled(copied)).stdout)
 

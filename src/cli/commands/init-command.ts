@@ -5,6 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { messageOf } from '../../core/messages/describe.js'
+import { packageManifest } from '../../core/package-files.js'
 import { storeMistakes } from '../../mill/store-source.js'
 import { withJson } from '../mill-command.js'
 import { printable } from '../printable.js'
@@ -59,10 +60,7 @@ async function init(folder: string, { store, json = false }: InitFlags): Promise
 }
 
 function requestFor(target: string, store: string): ScaffoldRequest {
-  const own = JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as {
-    readonly version: string
-    readonly peerDependencies: Readonly<Record<string, string>>
-  }
+  const own = packageManifest()!
   const needed = Object.entries(storePackages).find(([scheme]) => store.startsWith(scheme))?.[1]
   // The name of the package, the namespace, the systemd unit and the user.
   const name =

@@ -5,6 +5,7 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CommanderError } from 'commander'
 import { isMillraceError } from '../../core/errors.js'
+import { errorPage } from '../../core/package-files.js'
 import { printable, printableLines } from '../printable.js'
 
 export const exitCodes = { ok: 0, failed: 1, usage: 2, jobEnded: 3 } as const
@@ -61,8 +62,7 @@ export function errorLine(error: unknown): string | undefined {
 /** The file with the page that explains the error, from the folder of the command; undefined for errors of others. */
 export function pageOf(error: unknown): string | undefined {
   if (!isMillraceError(error)) return undefined
-  const docs = new URL(`../../../docs/troubleshooting/${error.code}.md`, import.meta.url)
-  return relative(process.cwd(), fileURLToPath(docs))
+  return relative(process.cwd(), fileURLToPath(errorPage(error.code)))
 }
 
 export const stopSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const

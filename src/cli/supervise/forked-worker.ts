@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import type { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
+import { entryFile } from '../../core/package-files.js'
 import { defined } from '../../core/values/defined.js'
 import type { MillMetrics } from '../../measures/mill-metrics.js'
 import { LineChannel } from '../../runtime/line-channel.js'
@@ -70,7 +71,7 @@ export class ForkedWorker {
   /** Forks `millrace` with these arguments. A process that cannot be started counts as ended at once. */
   constructor(args: readonly string[], restarts: number, heard: (message: ProcessMessage) => void) {
     this.#restarts = restarts
-    const main = fileURLToPath(new URL('../main.js', import.meta.url))
+    const main = fileURLToPath(entryFile('main.js'))
     const child = spawn(process.execPath, [...process.execArgv, main, ...args, '--linked'], {
       // In a session of its own: Ctrl-C reaches the whole group of the terminal, and the process would get it twice.
       detached: true,

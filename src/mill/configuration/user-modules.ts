@@ -4,6 +4,7 @@ import { existsSync, readFileSync, writeSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { ConfigError, type ConfigIssue } from '../../core/errors.js'
+import { codeFolder } from '../../core/package-files.js'
 
 export type Exports = Readonly<Record<string, unknown>>
 
@@ -94,7 +95,6 @@ function tellEnded(file: string): void {
 
 /** Files that are not the user's: our own, and the loaders. */
 const foreign = /node:|\/node_modules\/|<anonymous>/
-const ownFolder = new URL('../..', import.meta.url).href
 const mostFrames = 5
 
 /** The stack lines within the user's files; empty if there are none. */
@@ -103,11 +103,12 @@ function framesOf(error: unknown): string[] {
 }
 
 function framesIn(stack: string): string[] {
+  const own = codeFolder().pathname
   return stack
     .split('\n')
     .filter((line) => /^\s+at /.test(line) && !foreign.test(line))
     .map((line) => line.replaceAll('file://', '').trim())
-    .filter((line) => !line.includes(new URL(ownFolder).pathname))
+    .filter((line) => !line.includes(own))
 }
 
 /**

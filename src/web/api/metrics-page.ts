@@ -4,8 +4,8 @@
  * `millrace work` has such a page too, and no window.
  */
 
+import { packageVersion } from '../../core/package-files.js'
 import { systemClock } from '../../core/platform/clock.js'
-import { packageVersion } from '../../core/platform/package-files.js'
 import { type ExpositionFormat, expositionText, MetricSamples, seconds } from '../../measures/exposition.js'
 import { HistoryCounters } from '../../measures/history-counters.js'
 import { addQueues, addThrottles, addWorkers, type MillMetrics } from '../../measures/mill-metrics.js'

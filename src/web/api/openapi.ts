@@ -1,7 +1,7 @@
 /** The OpenAPI document: the API described from the shapes that it checks. */
 
 import type * as v from 'valibot'
-import { packageVersion } from '../../core/platform/package-files.js'
+import { packageVersion } from '../../core/package-files.js'
 import { defined } from '../../core/values/defined.js'
 import { type Endpoint, paramsOf } from './endpoint.js'
 import { failure, idInQuery, paramShapes } from './shapes.js'

@@ -1,7 +1,7 @@
 /** The endpoints of the session: who the viewer is, how they log in, and what the store of the mill supports. */
 
 import * as v from 'valibot'
-import { packageVersion } from '../../core/platform/package-files.js'
+import { packageVersion } from '../../core/package-files.js'
 import { defined } from '../../core/values/defined.js'
 import { exactly } from '../../core/values/option-check.js'
 import { endpoint } from './endpoint.js'

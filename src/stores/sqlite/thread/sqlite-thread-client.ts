@@ -7,7 +7,7 @@
 import { Worker } from 'node:worker_threads'
 import { ClosedError, hasCode, StoreUnavailableError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
-import { entryFile, startFailure } from '../../../core/platform/package-files.js'
+import { entryFile, startFailure } from '../../../core/package-files.js'
 import { Roster } from '../../../core/values/roster.js'
 import { rebuilt } from '../file/sqlite-errors.js'
 import { exitGate } from './exit-gate.js'
@@ -153,7 +153,7 @@ export class SqliteThreadClient {
       this.#receive(reply)
     })
     thread.on('error', (error) => {
-      cause = hasAnswered ? error : startFailure(entry(), error)
+      cause = hasAnswered ? error : startFailure(entryFile('sqlite-thread.js'), error)
     })
     thread.on('exit', () => this.#lose(thread, cause))
     this.#thread = thread
@@ -203,12 +203,10 @@ export class SqliteThreadClient {
   }
 }
 
-const entry = () => entryFile('sqlite-thread.js', () => new URL('./sqlite-thread.js', import.meta.url))
-
 function ownThread(settings: ThreadSettings): Thread {
   // The thread shares the gate that exists when it is started.
   exitGate()
-  return new Worker(entry(), {
+  return new Worker(entryFile('sqlite-thread.js'), {
     workerData: settings,
     name: 'millrace-sqlite',
     // The options of the main thread (loaders, inspectors) are not for this one.
