@@ -32,10 +32,13 @@ export function leaseThread(
   return () => startStoreThread('millrace-leases', entry, data)
 }
 
-/** `entry`: the file that it runs. `data`: its `workerData`. */
+/**
+ * `entry`: the file that it runs. `data`: its `workerData`. Its young generation is small: it makes little garbage once it has
+ * loaded its store, and would keep the memory that it took for that.
+ */
 export function startStoreThread<Data extends StoreThreadData>(name: string, entry: URL, data: Data): Worker {
   // Made here, otherwise the exit of this process would not wait for the thread's store.
   exitGate()
   // Without the loaders of this process: the thread runs none of the user's code except the module of a store.
-  return new Worker(entry, { name, workerData: data, execArgv: [] })
+  return new Worker(entry, { name, workerData: data, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: 2 } })
 }
