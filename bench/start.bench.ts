@@ -1,8 +1,11 @@
-/** Starts: how long a process takes to its first output or claim, and how much memory an idle worker takes. */
+/**
+ * Starts: how long a process takes to its first output or claim, and how much memory an idle worker takes; of the package as
+ * it is published.
+ */
 
 import { fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { defineTask, millrace } from 'millrace'
@@ -17,7 +20,6 @@ const megabyte = 1_048_576
 export async function bench(report: BenchReport): Promise<unknown> {
   const rounds = process.argv.includes('--quick') ? 1 : 11
   const baseline = process.argv.find((argument) => argument.startsWith('--baseline='))?.slice('--baseline='.length)
-  const builds = { millrace: home, ...(baseline === undefined ? {} : { baseline: resolve(baseline) }) }
   const folder = mkdtempSync(join(tmpdir(), 'millrace-bench-'))
   const server = await startRedisServer()
   report.say(`node ${process.version}, ${cpus().length} × ${cpus()[0]?.model.trim()}, medians of ${rounds} (spread)`)
@@ -30,10 +32,14 @@ export async function bench(report: BenchReport): Promise<unknown> {
     }
   }
   try {
+    const builds = {
+      millrace: published(home, join(folder, 'millrace')),
+      ...(baseline === undefined ? {} : { baseline: published(resolve(baseline), join(folder, 'baseline')) }),
+    }
     writeFileSync(join(folder, 'millrace.config.mjs'), "export default { store: 'sqlite:jobs.db', tasks: [] }\n")
     told('node -e 0', 'ms', { node: inTurns(rounds, { node: ['-e', '0'] }, folder)['node']! })
     for (const words of ['--version', '--help', 'stats']) {
-      const programs = mapped(builds, (checkout) => [join(checkout, 'dist/cli/main.js'), words])
+      const programs = mapped(builds, (at) => [join(at, 'dist/cli/main.js'), words])
       told(`millrace ${words}`, 'ms', inTurns(rounds, programs, folder))
     }
     told(
@@ -41,7 +47,7 @@ export async function bench(report: BenchReport): Promise<unknown> {
       'ms',
       inTurns(
         rounds,
-        mapped(builds, (checkout) => ['--input-type=module', '-e', `import '${checkout}/dist/index.js'`]),
+        mapped(builds, (at) => ['--input-type=module', '-e', `import '${at}/dist/index.js'`]),
         folder,
       ),
     )
@@ -63,6 +69,17 @@ export async function bench(report: BenchReport): Promise<unknown> {
     await server.stop()
     rmSync(folder, { recursive: true })
   }
+}
+
+/** Makes the package of a checkout in this folder, from what the checkout has built, and returns the folder. */
+function published(checkout: string, folder: string): string {
+  for (const name of ['package.json', 'dist']) cpSync(join(checkout, name), join(folder, name), { recursive: true })
+  symlinkSync(join(checkout, 'node_modules'), join(folder, 'node_modules'))
+  const { status, stderr } = spawnSync(process.execPath, [join(checkout, 'scripts/slim-dist.mjs'), folder], {
+    encoding: 'utf8',
+  })
+  if (status !== 0) throw new Error(`the package of ${checkout} cannot be made: ${stderr}`)
+  return folder
 }
 
 function mapped<T, U>(of: Record<string, T>, to: (one: T) => U): Record<string, U> {

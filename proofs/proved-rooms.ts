@@ -47,7 +47,7 @@ export const provedRooms: Readonly<Record<string, readonly string[]>> = {
   'ordered-model': [...redis, ...sqlite, ...memory],
   mutation: [...rules, 'src/selectors'],
   'ordered-workers': [...redis, ...sqlite, ...claims],
-  pack: ['package.json', 'scripts/slim-dist.mjs', 'scripts/slim-declarations.mjs'],
+  pack: ['package.json', 'scripts/slim-dist.mjs', 'scripts/slim-declarations.mjs', 'src/core/package-files.ts'],
   'postgres-crashes': postgres,
   'postgres-plans': postgres,
   'postgres-pooler': postgres,

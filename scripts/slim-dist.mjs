@@ -1,79 +1,78 @@
 /**
- * Slims `dist` to what the package needs: `node scripts/slim-dist.mjs [root]`. Of the declarations it keeps those that the
- * public entries reach, with their comments; of the JavaScript, the files that these entries or the command load, without
- * comments. Both are indented by tabs. Scripts of Redis lose their comments too. What users read is in the declarations,
- * everything else in the sources. `npm pack` runs it.
+ * Makes of `dist` what the package ships: `node scripts/slim-dist.mjs [root]`. Of the declarations it keeps those that the
+ * public entries reach, with their comments, indented by tabs. Of the JavaScript, which rolldown makes of the sources anew, it
+ * keeps one file for each entry: the public ones, the command, and those that threads and processes start with. What
+ * several of them need is in `dist/parts`, once. `npm pack` runs it.
  */
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
-import ts from 'typescript'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { rolldown } from 'rolldown'
 import { slimDeclarations } from './slim-declarations.mjs'
 
 const root = resolve(process.argv[2] ?? '.')
 const dist = join(root, 'dist')
+const sources = join(import.meta.dirname, '../src')
 const { exports, bin } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-const entries = Object.values(exports).filter((target) => target.types !== undefined)
-const commands = Object.values(bin)
+const published = Object.values(exports).filter((target) => target.types !== undefined)
 
-/** A tab for every four spaces that a line begins with. `templateLine`: what a line in the text of a template becomes. */
-function withTabs(text, templateLine = (line) => line) {
-  const source = ts.createSourceFile('file.js', text, ts.ScriptTarget.ESNext)
-  const lineOf = (position) => source.getLineAndCharacterOfPosition(position).line
-  const kept = new Set()
-  const visit = (node) => {
-    if (ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node) || ts.isNoSubstitutionTemplateLiteral(node))
-      for (let line = lineOf(node.getStart(source)) + 1; line <= lineOf(node.end); line += 1) kept.add(line)
-    ts.forEachChild(node, visit)
-  }
-  visit(source)
-  const lines = text.split('\n')
-  return lines
-    .map((line, i) => (kept.has(i) ? templateLine(line) : line.replace(/^(?: {4})+/, spacesToTabs)))
-    .filter((line) => line !== undefined)
-    .join('\n')
-}
-
-/** A script is put together by the indentation of its functions: only its comments go. */
-const luaLine = (line) => (/^\s*--/.test(line) ? undefined : line)
-
-const spacesToTabs = (spaces) => '\t'.repeat(spaces.length / 4)
-
-const loaded = new Set()
-
-/** Notes a file and what it loads: by import, at once or later, or as the program of a thread or process, by its path. */
-function load(file) {
-  if (loaded.has(file)) return
-  loaded.add(file)
-  const text = readFileSync(file, 'utf8')
-  const imported = ts.preProcessFile(text).importedFiles.map(({ fileName }) => fileName)
-  const named = [...text.matchAll(/'(\.{1,2}\/[^']+\.js)'/g)].map(([, path]) => path)
-  for (const path of [...imported, ...named].filter((path) => path.startsWith('.')))
-    if (existsSync(join(dirname(file), path))) load(join(dirname(file), path))
-}
-
-for (const path of [...entries.map((target) => target.default), ...commands]) load(join(root, path))
-const declarations = slimDeclarations(entries.map((target) => join(root, target.types)))
-
-// The page is minified already.
-const page = join(dist, 'web', 'page')
-const redis = join(dist, 'stores', 'redis')
-const compilerOptions = {
-  removeComments: true,
-  target: ts.ScriptTarget.ESNext,
-  module: ts.ModuleKind.ESNext,
-  verbatimModuleSyntax: true,
-}
+const declarations = slimDeclarations(published.map((target) => join(root, target.types)))
 for (const file of readdirSync(dist, { recursive: true }).map((name) => join(dist, name)))
-  if (file.startsWith(page)) continue
+  if (file.startsWith(join(dist, 'web/page/'))) continue
   else if (file.endsWith('.d.ts')) {
     const text = declarations.get(file)
     if (text === undefined) rmSync(file)
-    else writeFileSync(file, withTabs(text))
-  } else if (file.endsWith('.js')) {
-    if (loaded.has(file)) {
-      const { outputText } = ts.transpileModule(readFileSync(file, 'utf8'), { compilerOptions, fileName: file })
-      writeFileSync(file, withTabs(outputText, file.startsWith(redis) ? luaLine : undefined))
-    } else rmSync(file)
-  }
-// An incremental build would take what was dropped for made.
-rmSync(join(dist, '.tsbuildinfo'), { force: true })
+    else
+      writeFileSync(
+        file,
+        text.replace(/^(?: {4})+/gm, (spaces) => '\t'.repeat(spaces.length / 4)),
+      )
+  } else if (/\.js$|\.tsbuildinfo$/.test(file)) rmSync(file)
+
+/** What threads and processes start with, as the package names it while it runs: `mill/lease-thread-entry`. */
+const started = [
+  ...readFileSync(join(sources, 'core/package-files.ts'), 'utf8').matchAll(/new URL\('\.\.\/(\w[^']*)\.js'/g),
+].map(([, name]) => name)
+const entries = [...published.map((target) => target.default), ...Object.values(bin)]
+  .map((path) => relative('dist', path).replace(/\.js$/, ''))
+  .concat(started)
+
+/**
+ * What is loaded together is one file; rolldown groups the rest by who loads it. Earlier groups take first, with all that their
+ * files import: so the thread that keeps leases loads only basics, and an import of the package six files.
+ */
+const groups = [
+  [
+    'basics',
+    /\/core\/(?:package-files|platform\/[\w-]+|messages\/[\w-]+)\.ts$|\/runtime\/(?:leases\/lease-thread-loop|line-channel|with-timeout)\.ts$/,
+  ],
+  ['stores', /\/stores\/(?:contract|rules|rows|sql)\/|\/core\/job\/job-log\.ts$/],
+  ['store-source', /\/mill\/store-source\.ts$|\/exit-gate\.ts$/],
+  ['values', /\/core\/(?:values|queue)\/|\/selectors\/|\/runtime\/process\//],
+  ['guard', /\/child-guard\.ts$/],
+  ['mill', /\/src\/(?:index|mill\/load-mill)\.ts$/],
+  ['worker', /\/workers\/assemble-worker\.ts$/],
+  ['redis', /\/stores\/redis\/(?:redis-store|client\/redis-connection)\.ts$/],
+].map(([name, test], i, all) => ({ name, test, priority: all.length - i }))
+
+const bundle = await rolldown({
+  input: Object.fromEntries(entries.map((name) => [name, join(sources, `${name}.ts`)])),
+  platform: 'node',
+  // Every package but this one.
+  external: /^[^./]/,
+  resolve: { extensionAlias: { '.js': ['.ts'] } },
+  transform: { target: 'es2022' },
+  onLog: (level, log) => {
+    throw new Error(`${level}: ${log.message}`)
+  },
+})
+await bundle.write({
+  dir: dist,
+  entryFileNames: '[name].js',
+  chunkFileNames: 'parts/[name].js',
+  minifyInternalExports: false,
+  // Only the name of each source stays, before its code.
+  minify: false,
+  comments: false,
+  codeSplitting: { groups },
+})
+await bundle.close()

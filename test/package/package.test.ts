@@ -8,7 +8,7 @@ import { afterAll, describe, expect, it } from 'vitest'
 import { driverNames } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { project, root } from '../cli/project.js'
 import { Document } from '../docs/document.js'
-import { packed } from './tarball.js'
+import { installed, packed } from './tarball.js'
 
 const json = (path: string) => JSON.parse(readFileSync(join(root, path), 'utf8'))
 const manifest = json('package.json') as {
@@ -20,24 +20,51 @@ const manifest = json('package.json') as {
   readonly scripts: Record<string, string>
 }
 
+/** What `exports` and `bin` name, and what threads and processes start with. */
+const entries = [
+  ...Object.values(manifest.exports).flatMap((target) => (typeof target === 'string' ? [] : [target.default.slice(2)])),
+  ...Object.values(manifest.bin),
+  ...['lease-thread', 'process-child', 'process-guard'].map((name) => `dist/mill/${name}-entry.js`),
+  'dist/stores/sqlite/thread/sqlite-thread.js',
+]
+
 const filesBelow = (folder: string) =>
   readdirSync(join(root, folder), { recursive: true, encoding: 'utf8', withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(root.length))
 
+/** Runs an import in a process of its own, which writes down every module that is loaded. */
+function imported(specifier: string) {
+  const cwd = project({
+    'package.json': '{"type":"module"}',
+    'import.mjs': `await import('${specifier}'); console.log(JSON.stringify(process.getActiveResourcesInfo()))`,
+    'watch.mjs': `import { register } from 'node:module'; register('./hooks.mjs', import.meta.url)`,
+    'hooks.mjs': `import { appendFileSync } from 'node:fs'
+export async function load(url, context, next) {
+appendFileSync(new URL('./loaded.txt', import.meta.url), url + '\\n')
+return next(url, context)
+}`,
+  })
+  // Other tests write into what is installed next to it.
+  const files = () => [...readdirSync(cwd), ...filesBelow('dist')]
+  const before = files()
+  const ran = spawnSync(process.execPath, ['--import', './watch.mjs', 'import.mjs'], {
+    cwd,
+    encoding: 'utf8',
+    timeout: 20_000,
+  })
+  const loaded = readFileSync(join(cwd, 'loaded.txt'), 'utf8').trim().split('\n')
+  const made = files().filter((file) => !before.includes(file))
+  return { ...ran, loaded, made }
+}
+
 describe('the package', () => {
-  const { file, files, unpackedSize, remove } = packed()
-  afterAll(remove)
+  const tarball = packed()
+  const { file, files, unpackedSize } = tarball
+  afterAll(tarball.remove)
   const paths = files.map(({ path }) => path)
 
   it('holds the program, its types, the documentation and nothing else', () => {
-    const program = filesBelow('src').map((file) => file.replace(/^src/, 'dist').replace(/ts$/, 'js'))
-    // Only tests of this repository use the harnesses of its stores. A file of types has nothing to load.
-    const isLeftOut = (file: string) =>
-      /^dist\/store-testing\/(?:(?:harness|state)\/(?:redis|sqlite|postgres|file-clock|shared-thread)|servers\/postgres)/.test(
-        file,
-      ) ||
-      (!paths.includes(file) && /^export \{\};$/m.test(readFileSync(join(root, file), 'utf8')))
     const page = filesBelow('dist/web/page')
     const expected = [
       'LICENSE',
@@ -46,12 +73,15 @@ describe('the package', () => {
       'package.json',
       // What the window looks like is for those who read on the web, as are the pages made of the doc comments.
       ...filesBelow('docs').filter((file) => !/^docs\/(?:images\/window|api)\//.test(file)),
-      ...program.filter((file) => !isLeftOut(file)),
+      ...entries,
       ...page,
     ]
     const types = paths.filter((path) => path.endsWith('.d.ts'))
+    // What several of the entries need.
+    const parts = paths.filter((path) => /^dist\/parts\/[\w-]+\.js$/.test(path))
 
-    expect(paths.filter((path) => !types.includes(path)).sort()).toEqual(expected.sort())
+    expect(paths.filter((path) => ![...types, ...parts].includes(path)).sort()).toEqual(expected.sort())
+    expect(parts.length).toBeLessThan(120)
     expect(types).toEqual(expect.arrayContaining(['dist/index.d.ts', 'dist/store-testing/store-testing.d.ts']))
     expect(types.filter((path) => /^dist\/(?:cli|throttle|stores\/(?:memory|sqlite|redis\/lua))\//.test(path))).toEqual(
       [],
@@ -76,8 +106,8 @@ describe('the package', () => {
 
   it('passes publint without a finding', async () => {
     const bytes = readFileSync(file)
-    const tarball = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)
-    const { messages } = await publint({ strict: true, pack: { tarball } })
+    const content = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.byteLength)
+    const { messages } = await publint({ strict: true, pack: { tarball: content } })
 
     expect(messages).toEqual([])
   })
@@ -115,6 +145,49 @@ describe('the package', () => {
     expect(all.length).toBeGreaterThanOrEqual(6)
   })
 
+  it('has every file that its code names by the way from there', () => {
+    const home = join(installed(tarball, {}), 'node_modules/millrace')
+    const ways = paths
+      .filter((path) => path.endsWith('.js') && !path.startsWith('dist/web/page/'))
+      .flatMap((path) =>
+        [...readFileSync(join(home, path), 'utf8').matchAll(/new URL\(['"`](\.[^'"`$]*)/g)].map(
+          ([, way]) => `${path} names ${posix.join(dirname(path), way!)}`,
+        ),
+      )
+
+    expect(ways.filter((way) => !existsSync(join(home, way.split(' names ')[1]!)))).toEqual([])
+    expect(ways.length).toBeGreaterThanOrEqual(9)
+  })
+
+  it('loads few files for an import, and works in its threads and processes', () => {
+    const program = `import { defineTask, millrace } from 'millrace'
+export const double = defineTask({ name: 'double', run: (n) => 2 * n })
+export const far = defineTask({ name: 'far', isolate: 'process', module: import.meta.url, run: (n) => 3 * n })
+`
+    const run = `import { millrace } from 'millrace'
+import { double, far } from './tasks.mjs'
+const mill = millrace({ store: 'sqlite:jobs.db', tasks: [double, far] })
+const jobs = [await mill.enqueue(double, 21), await mill.enqueue(far, 14)]
+await mill.worker().start()
+console.log((await Promise.all(jobs.map((job) => job.result({ timeout: '20s' })))).join())
+await mill.close()`
+    const cwd = installed(tarball, { 'tasks.mjs': program, 'run.mjs': run }, ['@photostructure/sqlite'])
+    const { stdout, stderr } = spawnSync(process.execPath, ['run.mjs'], { cwd, encoding: 'utf8', timeout: 30_000 })
+    const { loaded } = imported(join(cwd, 'node_modules/millrace/dist/index.js'))
+
+    expect({ stdout, stderr }).toEqual({ stdout: '42,42\n', stderr: '' })
+    expect(loaded.filter((url) => url.includes('/millrace/dist/')).length).toBeLessThan(40)
+  }, 60_000)
+
+  it('says which package a store on Redis needs', () => {
+    const program = `import { millrace } from 'millrace'
+await millrace({ store: 'redis://localhost:1' }).depths().catch(({ code, message }) => console.log(code, message))`
+    const cwd = installed(tarball, { 'run.mjs': program })
+    const { stdout } = spawnSync(process.execPath, ['run.mjs'], { cwd, encoding: 'utf8', timeout: 30_000 })
+
+    expect(stdout).toMatch(/^config-invalid .*needs the package ioredis.*npm install ioredis/s)
+  })
+
   it('has a command that begins with a shebang, which npm makes executable', () => {
     for (const path of Object.values(manifest.bin))
       expect(readFileSync(join(root, path), 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
@@ -139,31 +212,6 @@ describe('the lock file', () => {
 })
 
 describe('importing millrace', () => {
-  /** Runs an import in a process of its own, which writes down every module that is loaded. */
-  function imported(specifier: string) {
-    const cwd = project({
-      'package.json': '{"type":"module"}',
-      'import.mjs': `await import('${specifier}'); console.log(JSON.stringify(process.getActiveResourcesInfo()))`,
-      'watch.mjs': `import { register } from 'node:module'; register('./hooks.mjs', import.meta.url)`,
-      'hooks.mjs': `import { appendFileSync } from 'node:fs'
-export async function load(url, context, next) {
-  appendFileSync(new URL('./loaded.txt', import.meta.url), url + '\\n')
-  return next(url, context)
-}`,
-    })
-    // Other tests write into what is installed next to it.
-    const files = () => [...readdirSync(cwd), ...filesBelow('dist')]
-    const before = files()
-    const ran = spawnSync(process.execPath, ['--import', './watch.mjs', 'import.mjs'], {
-      cwd,
-      encoding: 'utf8',
-      timeout: 20_000,
-    })
-    const loaded = readFileSync(join(cwd, 'loaded.txt'), 'utf8').trim().split('\n')
-    const made = files().filter((file) => !before.includes(file))
-    return { ...ran, loaded, made }
-  }
-
   const heavy = /node:sqlite|photostructure|commander|jiti|picocolors|opentelemetry/
 
   it('creates no file, holds no process, and loads no database driver, command line, transpiler or tracer', () => {

@@ -1,9 +1,9 @@
 /** The tarball: the package as `npm pack` makes it, and folders outside the repository in which it is installed. */
 
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
 
@@ -18,21 +18,10 @@ export interface Packed {
 
 const shipped = ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE', 'docs', 'dist'] as const
 
-/**
- * Packs a copy of what ships, as `prepack` leaves it: `dist` itself is in use while tests run. A file whose source is gone
- * lies in `dist` until the next real pack, which begins with an empty one; here it is left out of the copy. The page is built anew as a whole.
- */
+/** Packs a copy of what ships, as `prepack` leaves it: `dist` itself is in use while tests run. */
 export function packed(): Packed {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-pack-'))
-  const isStale = (path: string) => {
-    const stem = /^dist\/(.+?)(?:\.d)?\.[jt]s$/.exec(path)?.[1]
-    return stem !== undefined && !stem.startsWith('web/page/') && !existsSync(join(root, 'src', `${stem}.ts`))
-  }
-  for (const name of shipped)
-    cpSync(join(root, name), join(folder, name), {
-      recursive: true,
-      filter: (source) => !isStale(relative(root, source)),
-    })
+  for (const name of shipped) cpSync(join(root, name), join(folder, name), { recursive: true })
   run(folder, process.execPath, [join(root, 'scripts/slim-dist.mjs'), folder])
   const [pack] = Object.values(
     // An object by name, or, before npm 12, a list.
