@@ -31,7 +31,8 @@ export function snooze(delay: Duration): OutcomeValue {
 }
 
 /**
- * Ends this job as cancelled; it leaves nothing behind.
+ * Ends this job as cancelled: it is not run again and has no result. Its record stays for an hour, or with an id of your own for
+ * `idempotency`.
  *
  * @example
  * if (answer.status === 410) return cancel('the customer is gone')

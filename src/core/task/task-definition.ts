@@ -149,7 +149,14 @@ export function withHandler<Definition extends { readonly name: string }>(
       typeof attached !== 'function'
         ? [{ path: 'handle', message: 'must be given a function' }]
         : handler !== undefined
-          ? [{ path: 'handle', message: 'the task has a handler already' }]
+          ? [
+              {
+                path: 'handle',
+                message:
+                  'the task has a handler already, and takes one. What differs from mill to mill is given to it by `context` of ' +
+                  'millrace(); a test gives another handler by `handlers` of testMill()',
+              },
+            ]
           : []
     if (issues.length > 0) throw new ConfigError(`task '${definition.name}'`, issues)
     handler = attached
