@@ -219,10 +219,14 @@ describe.each(['memory', 'sqlite'])('on the %s store', (kind) => {
   it.each([undefined, null, {}, 'email', { name: 'email', kind: 'plain' }])('refuses %s as a task', async (task) => {
     const none = task as never
     const shown = task === undefined ? 'undefined' : '.+'
+    const byName =
+      typeof task === 'string' ? ' To enqueue by the name of a task, call mill\\.enqueueNamed\\(\\)\\.' : ''
     const refused = {
       code: 'argument-invalid',
       message: expect.stringMatching(
-        new RegExp(`^enqueue(Many)?\\(\\) expects a task made by .*; got ${shown}\\..* circular import`),
+        new RegExp(
+          `^enqueue(Many)?\\(\\) expects a task made by .*; got ${shown}\\..* circular import leaves it undefined\\.${byName}$`,
+        ),
       ),
     }
 

@@ -46,8 +46,9 @@ export function isNameOf(task: AnyTask, name: string): boolean {
 /** Throws `InvalidArgumentError` for a value that is not a defined task. */
 export function refuseNoTask(value: unknown, where: string): asserts value is AnyTask {
   if (isTask(value)) return
+  const byName = typeof value === 'string' ? ' To enqueue by the name of a task, call mill.enqueueNamed().' : ''
   throw new InvalidArgumentError(
-    `${where} expects a task made by defineTask() or defineOrderedTask(); got ${describe(value)}. If it is imported, a misspelt name or a circular import leaves it undefined.`,
+    `${where} expects a task made by defineTask() or defineOrderedTask(); got ${describe(value)}. If it is imported, a misspelt name or a circular import leaves it undefined.${byName}`,
   )
 }
 
