@@ -88,4 +88,4 @@ function sourceOf(given: string): [string, () => Promise<string>] {
 }
 
 export const affinityHelp =
-  'what this has that others on the machine have not: adopts processes of the same affinity first (default: the GPUs of its environment)'
+  'a name for what only this one has, such as a GPU: first takes over the running processes that one of the same name began (default: the GPUs of its environment)'

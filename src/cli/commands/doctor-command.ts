@@ -13,7 +13,7 @@ export function addDoctor(program: Command): void {
   const command = millCommand(
     program,
     'doctor',
-    'Examine the version, settings and rights of the store, its queues, which of them stand still, and what joins wait for',
+    'Examine the store: its version, settings and rights, queues that stand still, and joins that wait for long',
   ).addHelpText(
     'after',
     `

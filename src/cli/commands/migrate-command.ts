@@ -19,7 +19,7 @@ export function addMigrate(program: Command): void {
   const command = millCommand(
     program,
     'migrate',
-    'Make the tables and functions that a Postgres store needs, and grant',
+    'Make the tables and functions that a Postgres store needs, and grant the rights to use them',
   )
     .option('--sql', 'change nothing; print the SQL that an administrator runs instead')
     .option('--role <role>', 'grant what mills and workers need to this role; may be repeated', eachFlag)

@@ -31,7 +31,10 @@ interface SimulateFlags {
 }
 
 export function addSimulate(program: Command): void {
-  const simulate = program.command('simulate').description('Draw the effect of settings').helpCommand(false)
+  const simulate = program
+    .command('simulate')
+    .description('Draw when jobs would start under a throttle')
+    .helpCommand(false)
   const command = simulate
     .command('throttle')
     .description('Draw when jobs would start under a throttle')

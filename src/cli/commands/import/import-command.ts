@@ -35,7 +35,7 @@ const toStdout = '-'
 export function addImport(program: Command): void {
   const imports = program
     .command('import')
-    .description('Import the settings or the waiting tasks of another queue')
+    .description('Import settings of Kale, or waiting tasks of Blueque')
     .helpCommand(false)
   const command = imports
     .command('kale <settings>')
