@@ -14,7 +14,13 @@ import { Document } from './document.js'
 
 const scaffold: Record<string, string> = {
   'package.json': '{"type":"module"}',
-  ...scaffoldFiles({ name: 'shop', version: '0.1.0', store: 'sqlite:.millrace/jobs.db', storePackages: {} }),
+  ...scaffoldFiles({
+    name: 'shop',
+    version: '0.1.0',
+    store: 'sqlite:.millrace/jobs.db',
+    storePackages: {},
+    isPnpmRoot: false,
+  }),
 }
 const pages = tutorial.map(({ link }) => new Document(`docs${link}.md`))
 const filesOf = ({ blocks }: Document) =>

@@ -55,7 +55,7 @@ async function init(folder: string, { store, json = false }: InitFlags): Promise
   terminal.print({ folder: target, files }, () => [
     ...files.map(({ file, done }) => `${paintOf(done, terminal)(done.padEnd(9))} ${printable(file)}`),
     '',
-    `Next: ${folder === '.' ? '' : `cd ${printable(relative('.', target) || '.')} && `}npm install && npm test && npm run work`,
+    `Next: ${folder === '.' ? '' : `cd ${printable(relative('.', target) || '.')} && `}${['install', 'test', 'run work'].map((step) => `${packageManager()} ${step}`).join(' && ')}`,
   ])
 }
 
@@ -74,7 +74,21 @@ function requestFor(target: string, store: string): ScaffoldRequest {
     version: own.version,
     store,
     storePackages: needed === undefined ? {} : { [needed]: own.peerDependencies[needed]! },
+    isPnpmRoot: packageManager() === 'pnpm' && !foldersFrom(target).some((one) => existsSync(join(one, pnpmFile))),
   }
+}
+
+const pnpmFile = 'pnpm-workspace.yaml'
+
+/** Package managers name themselves to the programs that they start. */
+function packageManager(): 'npm' | 'pnpm' {
+  return process.env['npm_config_user_agent']?.startsWith('pnpm/') ? 'pnpm' : 'npm'
+}
+
+/** The folder, and those above it. */
+function foldersFrom(folder: string): string[] {
+  const above = dirname(folder)
+  return above === folder ? [folder] : [folder, ...foldersFrom(above)]
 }
 
 /** The packages that a store needs besides Millrace, by the beginning of its address. */

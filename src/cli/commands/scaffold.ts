@@ -8,6 +8,8 @@ export interface ScaffoldRequest {
   readonly store: string
   /** Packages that the store needs, with their versions. */
   readonly storePackages: Readonly<Record<string, string>>
+  /** Whether pnpm installs it, and no workspace above it decides what pnpm may run. */
+  readonly isPnpmRoot: boolean
 }
 
 /** The texts by their paths, without `package.json`. */
@@ -20,6 +22,7 @@ export function scaffoldFiles(request: ScaffoldRequest): Readonly<Record<string,
     'tsconfig.json': tsconfigText,
     '.gitignore': 'node_modules/\n.millrace/\n.env*\n',
     'README.md': readmeText(request),
+    ...(request.isPnpmRoot && { 'pnpm-workspace.yaml': pnpmText }),
     ...deployFiles(request),
   }
 }
@@ -144,6 +147,12 @@ const tsconfigText = `{
   },
   "include": ["*.ts", "tasks", "test"]
 }
+`
+
+/** Without it `pnpm install` ends with 1: it asks what to do with the install script of this package. */
+const pnpmText = `# SQLite comes prebuilt: its install script need not run.
+allowBuilds:
+  '@photostructure/sqlite': false
 `
 
 const readmeText = ({ name, store }: ScaffoldRequest) => `# ${name}

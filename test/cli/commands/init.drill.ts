@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { installed, packed } from '../../package/tarball.js'
-import { run, runJson } from '../command-in-process.js'
+import { printed, run, runJson } from '../command-in-process.js'
 import { CommandProcess } from '../command-process.js'
 import { project, root } from '../project.js'
 
@@ -83,6 +83,18 @@ describe('millrace init', () => {
     expect(dependencies).toMatchObject({ ioredis: own.peerDependencies['ioredis'] })
     expect(textOf(folder, 'millrace.config.ts')).toContain("?? 'redis://localhost:6379'")
     expect(textOf(folder, 'deploy/my-shop.service')).toContain('ExecStart=/srv/my-shop/')
+  })
+
+  it('under pnpm answers what pnpm asks, unless a workspace above decides', async () => {
+    const cwd = project({})
+    const options = { cwd, env: { npm_config_user_agent: 'pnpm/12.21.0 npm/? node/? linux x64' } }
+    const said = await printed('init alone', options)
+    expect(textOf(cwd, 'alone/pnpm-workspace.yaml')).toMatch(/^allowBuilds:\n {2}'@photostructure\/sqlite': false$/m)
+    expect(said.at(-1)).toBe('Next: cd alone && pnpm install && pnpm test && pnpm run work')
+
+    writeFileSync(join(cwd, 'pnpm-workspace.yaml'), 'packages: [apps/*]')
+    await printed('init apps/one', options)
+    expect(readdirSync(join(cwd, 'apps/one'))).not.toContain('pnpm-workspace.yaml')
   })
 
   it.each([

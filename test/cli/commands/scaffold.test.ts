@@ -3,7 +3,8 @@
 import { describe, expect, it } from 'vitest'
 import { scaffoldFiles } from '#src/cli/commands/scaffold.js'
 
-const filesFor = (store: string) => scaffoldFiles({ name: 'shop', version: '0.1.0', store, storePackages: {} })
+const filesFor = (store: string) =>
+  scaffoldFiles({ name: 'shop', version: '0.1.0', store, storePackages: {}, isPnpmRoot: false })
 const stores = [
   'sqlite:.millrace/jobs.db',
   'redis://localhost:6379',
