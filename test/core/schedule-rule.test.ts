@@ -104,17 +104,15 @@ describe('the ticks of a rule', () => {
       const days = [Date.UTC(2011, 11, 29), Date.UTC(2018, 1, 17), Date.UTC(2018, 10, 3)]
       for (let day = Date.UTC(2026, 0, 1); day < Date.UTC(2027, 0, 1); day += dayMs)
         if (clock.changeIn(day, day + dayMs) !== undefined) days.push(day)
-      for (const [cron, isShown] of Object.entries(hourly)) {
-        const { next } = ticksOf({ cron, timeZone })
-        for (const day of days) {
+      for (const day of days) {
+        const minutes = Array.from({ length: (2 * dayMs) / 60_000 }, (_, i) => day + i * 60_000)
+        const shown = minutes.map((at) => [at, new Date(clock.wallAt(at))] as const)
+        for (const [cron, isShown] of Object.entries(hourly)) {
+          const { next } = ticksOf({ cron, timeZone })
           const found: number[] = []
           for (let at = next(day - 1); at !== undefined && at < day + 2 * dayMs; at = next(at)) found.push(at)
-          const shown = Array.from({ length: (2 * dayMs) / 60_000 }, (_, i) => day + i * 60_000)
-          expect([timeZone, cron, found]).toEqual([
-            timeZone,
-            cron,
-            shown.filter((at) => isShown(new Date(clock.wallAt(at)))),
-          ])
+          const expected = shown.filter(([, wall]) => isShown(wall)).map(([at]) => at)
+          expect([timeZone, cron, found]).toEqual([timeZone, cron, expected])
         }
       }
     }
@@ -199,13 +197,13 @@ function valuesOf(text: string, from: number, to: number): Set<number> {
   return values
 }
 
-/** The minutes in `[fromAt, toAt)` at which Vixie cron runs a line with these fields. */
-function modelled(fields: readonly string[], fromAt: number, toAt: number): number[] {
+/** The first minutes in `[fromAt, toAt)` at which Vixie cron runs a line with these fields, and perhaps some more. */
+function modelled(fields: readonly string[], fromAt: number, toAt: number, count: number): number[] {
   const [minutes, hours, days, months, weekdays] = ranges.map(([from, to], i) => valuesOf(fields[i]!, from, to))
   if (weekdays!.has(7)) weekdays!.add(0)
   const isBoth = fields[2]!.startsWith('*') || fields[4]!.startsWith('*')
   const found: number[] = []
-  for (let day = fromAt; day < toAt; day += 86_400_000) {
+  for (let day = fromAt; day < toAt && found.length < count; day += 86_400_000) {
     const date = new Date(day)
     const [isDay, isWeekday] = [days!.has(date.getUTCDate()), weekdays!.has(date.getUTCDay())]
     if (!months!.has(date.getUTCMonth() + 1) || !(isBoth ? isDay && isWeekday : isDay || isWeekday)) continue
@@ -221,7 +219,7 @@ it('300 random expressions of five fields tick when Vixie cron would', () => {
   const toAt = Date.UTC(2028, 0, 1)
   for (let i = 0; i < 300; i += 1) {
     const fields = ranges.map(([from, to]) => field(from, to))
-    const expected = modelled(fields, fromAt, toAt).slice(0, 40)
+    const expected = modelled(fields, fromAt, toAt, 40).slice(0, 40)
     const { next } = ticksOf({ cron: fields.join(' '), timeZone: 'UTC' })
     const found: number[] = []
     for (let at = next(fromAt - 1); at !== undefined && at < toAt && found.length < 40; at = next(at)) found.push(at)
