@@ -75,7 +75,11 @@ declare module 'react' {
 
   it('compiles, strictly', { timeout: 60_000 }, () => {
     const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
-    const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root, { noUnusedLocals: false })
+    const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root, {
+      noUnusedLocals: false,
+      // As users have it: by the declarations of the package.
+      paths: {},
+    })
     const host = ts.createCompilerHost(options)
     const { fileExists, readFile, directoryExists } = host
     host.fileExists = (name) => sources.has(name) || fileExists(name)
