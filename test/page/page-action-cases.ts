@@ -296,6 +296,10 @@ export function pageActionsOn(store: PageStore): void {
     await hand.press('Look')
     await hand.told('0 of 4 in 10 s')
     expect(new URL(hand.page.url()).searchParams.get('group')).toBe('partner.example')
+    // Of the groups, those with ready jobs are listed.
+    expect(
+      await hand.page.getByRole('region', { name: 'Groups that wait in feeds' }).getByRole('link').allTextContents(),
+    ).toEqual(['partner.example'])
   })
 
   it('a schedule is run now, paused and resumed', async () => {

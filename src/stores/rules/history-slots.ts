@@ -9,7 +9,10 @@ export const historyKeptMs: Readonly<Record<HistoryStep, number>> = { minute: 7 
 /** Upper bounds of the classes of run times; the last class has none. */
 export const runTimeBoundsMs: readonly number[] = [10, 100, 1_000, 10_000, 60_000, 600_000]
 
-/** The class that a run time belongs to, from 0. */
+/**
+ * The class that a run time belongs to, from 0.
+ * @internal
+ */
 export function runTimeClass(runMs: number): number {
   let i = 0
   while (i < runTimeBoundsMs.length && runMs > runTimeBoundsMs[i]!) i += 1

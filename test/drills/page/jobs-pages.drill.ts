@@ -36,6 +36,16 @@ const long = defineTask({
     return file
   },
 })
+/** Enqueues a letter that arrives and one that does not, and fails. */
+const flaky = defineTask({
+  name: 'flaky',
+  queue: 'mail',
+  retry: { max: 3, backoff: () => 0 },
+  run: async (_: string, ctx: JobContext) => {
+    for (const to of ['ada', 'nobody']) await ctx.enqueue(mail, { to })
+    throw new Error(`failure ${ctx.job.attempt}`)
+  },
+})
 const sync = defineOrderedTask({
   name: 'sync-order',
   queue: 'orders',
@@ -44,7 +54,7 @@ const sync = defineOrderedTask({
 })
 const options = {
   queues: { mail: { retention: { results: 'untilDeleted' } }, video: {}, orders: { ordered: true, shards: 2 } },
-  tasks: [mail, long, sync],
+  tasks: [mail, long, flaky, sync],
 } satisfies Omit<MillOptions, 'store'>
 
 // A browser beside a busy machine takes its time.
@@ -124,6 +134,18 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store) => {
 
     expect(new URL(page.url()).search).toBe('?by=id&state=scheduled')
     expect(asked.filter((url) => url.includes('/jobs?')).every((url) => !url.includes('limit'))).toBe(true)
+  })
+
+  it('the page of a job has its failed attempts as a table, and counts its children by state', async () => {
+    const { scene, open } = await opened(store)
+    await scene.mill.enqueue(flaky, 'x', { id: 'flaky' })
+    await worked(scene, 'mail')
+    const page = await open('queues/mail/jobs/flaky')
+    const attempts = page.getByRole('table', { name: 'Failed attempts' }).locator('tbody tr')
+
+    await expect.poll(() => attempts.locator('td:first-child').allTextContents()).toEqual(['4', '3', '2', '1'])
+    expect(await attempts.last().textContent()).toContain('Error: failure 1')
+    await page.getByText('Has enqueued, by 2 calls: 1 completed, 1 dead').waitFor()
   })
 
   it('rows are chosen with keys and cancelled; all jobs of a queue only after its name is typed', async () => {
