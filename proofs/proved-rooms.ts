@@ -51,6 +51,7 @@ export const provedRooms: Readonly<Record<string, readonly string[]>> = {
   'postgres-crashes': postgres,
   'postgres-plans': postgres,
   'postgres-pooler': postgres,
+  'postgres-snapshots': postgres,
   'postgres-transactions': postgres,
   'redis-drills': [...redis, 'src/runtime/outage.ts'],
   schedules: [...schedules, ...redis, ...sqlite],
