@@ -262,7 +262,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * with it. `tx` is a transaction of pg, postgres.js, Drizzle, Kysely, TypeORM, Knex or Prisma, or a function
    * `(sql, params) => rows` that sends a statement in one. Await `mill.ready()` once before the first call. It emits no
    * `job.enqueued`. Throws or rejects with the errors of `enqueue`; a full queue leaves your transaction as it was.
-   * `InvalidArgumentError` for a transaction that cannot be used; `UnsupportedByStoreError` for a job of a group.
+   * `InvalidArgumentError` for a transaction that cannot be used, or the pool or client that has none;
+   * `UnsupportedByStoreError` for a job of a group.
    * An error that says to begin the transaction again comes as your client throws it.
    *
    * @example

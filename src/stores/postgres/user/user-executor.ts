@@ -13,38 +13,84 @@ type UserExecutor = (text: string, values: readonly (string | null)[]) => Promis
 type Method = (...args: unknown[]) => unknown
 type Methods = Readonly<Record<string, Method | undefined>>
 
-/** By the method that a client has and none of those before it. */
-const clients: readonly (readonly [method: string, send: (tx: Methods) => Method])[] = [
-  // postgres.js: the `sql` of `sql.begin()`.
-  ['unsafe', (tx) => (text, values) => tx['unsafe']!(text, values)],
-  // Prisma: the client that `$transaction()` hands over.
-  ['$queryRawUnsafe', (tx) => (text, values) => tx['$queryRawUnsafe']!(text, ...(values as unknown[]))],
-  // Kysely takes queries that were compiled elsewhere.
-  [
-    'executeQuery',
-    (tx) => (sql, parameters) =>
+interface UserClient {
+  /** A method that it has and none of the clients before it. */
+  readonly method: string
+  readonly send: (tx: Methods) => Method
+  /** False for a handle of the same client on which each statement is a transaction of its own. */
+  readonly isOpen: (tx: Readonly<Record<string, unknown>>) => boolean
+  /** The handle that is open. */
+  readonly open: string
+}
+
+const clients: readonly UserClient[] = [
+  {
+    method: 'unsafe',
+    send: (tx) => (text, values) => tx['unsafe']!(text, values),
+    isOpen: ({ begin }) => begin === undefined,
+    open: 'the `sql` that `sql.begin()` of postgres.js hands over',
+  },
+  {
+    method: '$queryRawUnsafe',
+    send: (tx) => (text, values) => tx['$queryRawUnsafe']!(text, ...(values as unknown[])),
+    isOpen: ({ $connect }) => $connect === undefined,
+    open: 'the `tx` that `$transaction(async (tx) => …)` of Prisma hands over',
+  },
+  {
+    method: 'executeQuery',
+    // Kysely takes queries that were compiled elsewhere.
+    send: (tx) => (sql, parameters) =>
       tx['executeQuery']!({
         ...{ sql, parameters, queryId: { queryId: 'millrace' } },
         query: { kind: 'RawNode', sqlFragments: [sql], parameters: [] },
       }),
-  ],
-  // Knex numbers its own placeholders.
-  ['raw', (tx) => (text, values) => tx['raw']!((text as string).replace(/\$\d+/g, '?'), inOrder(text, values))],
-  // Drizzle takes a text without parameters, or an object of its own making.
-  [
-    'select',
-    (tx) => (text, values) =>
+    isOpen: ({ isTransaction }) => isTransaction === true,
+    open: 'the `trx` that `transaction().execute()` of Kysely hands over',
+  },
+  {
+    method: 'raw',
+    // Knex numbers its own placeholders.
+    send: (tx) => (text, values) => tx['raw']!((text as string).replace(/\$\d+/g, '?'), inOrder(text, values)),
+    isOpen: ({ isTransaction }) => isTransaction === true,
+    open: 'the `trx` that `transaction()` of Knex hands over',
+  },
+  {
+    method: 'select',
+    // Drizzle takes a text without parameters, or an object of its own making.
+    send: (tx) => (text, values) =>
       tx['execute']!((text as string).replace(/\$(\d+)/g, (_, n) => literal((values as string[])[n - 1] ?? null))),
-  ],
-  // pg, TypeORM's manager and its query runner, PGlite.
-  ['query', (tx) => (text, values) => tx['query']!(text, values)],
+    isOpen: ({ rollback }) => rollback !== undefined,
+    open: 'the `tx` that `db.transaction()` of Drizzle hands over',
+  },
+  {
+    // pg, TypeORM's manager and its query runner, PGlite.
+    method: 'query',
+    send: (tx) => (text, values) => tx['query']!(text, values),
+    isOpen: isOpenByQuery,
+    open: 'a client of pg that `pool.connect()` gave, after BEGIN, or the manager or the query runner of a transaction of TypeORM',
+  },
 ]
 
-/** Throws `InvalidArgumentError` for anything that is no transaction of a known client, and no function. */
+/** A client of pg counts as open: it does not know of a BEGIN that is still on its way. */
+function isOpenByQuery(tx: Readonly<Record<string, unknown>>): boolean {
+  const { totalCount, transaction, queryRunner, isTransactionActive } = tx
+  const isPool = typeof totalCount === 'number'
+  const isRunner = isTransactionActive !== undefined
+  const isManager = typeof transaction === 'function'
+  if (isRunner) return isTransactionActive === true
+  if (isManager) return (queryRunner as { isTransactionActive?: unknown } | undefined)?.isTransactionActive === true
+  return !isPool
+}
+
+/** Throws `InvalidArgumentError` for anything that is no open transaction of a known client, and no function. */
 export function executorOf(tx: UserConnection): UserExecutor {
   const methods = (tx ?? {}) as Methods
-  const known = clients.find(([method]) => typeof methods[method] === 'function')
-  const send = known?.[1](methods) ?? (typeof tx === 'function' ? (tx as Method) : undefined)
+  const known = clients.find(({ method }) => typeof methods[method] === 'function')
+  if (known?.isOpen(methods) === false)
+    throw new InvalidArgumentError(
+      `expected an open transaction; on what was given each statement is committed by itself. Give ${known.open}, or a function (sql, params) => rows that sends statements in yours.`,
+    )
+  const send = known?.send(methods) ?? (typeof tx === 'function' ? (tx as Method) : undefined)
   if (send === undefined)
     throw new InvalidArgumentError(
       `expected a transaction of pg, postgres.js, Drizzle, Kysely, TypeORM, Knex or Prisma, or for any other client a function (sql, params) => rows; got ${describe(tx)}.`,

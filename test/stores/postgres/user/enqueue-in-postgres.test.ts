@@ -66,6 +66,21 @@ describe.each(Object.keys(clients))('in a transaction of %s', (name) => {
     expect(seen).toEqual([hostile])
   })
 
+  it.skipIf(name === 'a function')(
+    'what the client has outside a transaction is refused, and stores nothing',
+    async () => {
+      const { mill, bill } = await scene()
+      for (const outside of client.outside)
+        await expect(mill.enqueueIn(outside, bill, { text: 'a cup' })).rejects.toMatchObject({
+          code: 'argument-invalid',
+          message: expect.stringContaining('each statement is committed by itself. Give '),
+        })
+
+      expect(client.outside.length).toBeGreaterThan(0)
+      expect(await waiting(mill)).toBe(0)
+    },
+  )
+
   it('a refusal is an answer: the transaction goes on', async () => {
     const { mill, bill } = await scene({ queues: { bills: { maxPending: 1 } } })
     const eyes = await ownOrders()

@@ -18,6 +18,8 @@ export type Transact = (isolation: Isolation, work: (open: OpenTransaction) => P
 
 export interface Client {
   readonly transact: Transact
+  /** What the client has outside a transaction, where each statement is committed by itself. */
+  readonly outside: readonly object[]
   close(): Promise<unknown>
 }
 
@@ -50,7 +52,7 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
       const tx = await pool.connect()
       await begun(tx, isolation, () => work({ tx, run: (text, value) => tx.query(text, [value]) }))
     }
-    return { transact, close: () => pool.end() }
+    return { transact, outside: [pool], close: () => pool.end() }
   },
 
   async 'a function'(url) {
@@ -60,7 +62,7 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
       const tx = async (text: string, values: unknown[]) => (await client.query(text, values)).rows
       await begun(client, isolation, () => work({ tx, run: (text, value) => tx(text, [value]) }))
     }
-    return { transact, close: () => pool.end() }
+    return { transact, outside: [], close: () => pool.end() }
   },
 
   async 'postgres.js'(url) {
@@ -70,19 +72,19 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
       db.begin(`isolation level ${isolation}`, (tx: Loaded) =>
         work({ tx, run: (text, value) => tx.unsafe(text, [value]) }),
       )
-    return { transact, close: () => db.end() }
+    return { transact, outside: [db], close: () => db.end() }
   },
 
   async 'Drizzle on pg'(url) {
     const { drizzle }: Loaded = await load('drizzle-orm/node-postgres')
     const pool = new pg.Pool({ connectionString: url })
-    return { transact: await ofDrizzle(drizzle(pool)), close: () => pool.end() }
+    return { ...(await ofDrizzle(drizzle(pool))), close: () => pool.end() }
   },
 
   async 'Drizzle on postgres.js'(url) {
     const { drizzle }: Loaded = await load('drizzle-orm/postgres-js')
     const client = ((await load('postgres'))['default'] as Loaded)(url)
-    return { transact: await ofDrizzle(drizzle(client)), close: () => client.end() }
+    return { ...(await ofDrizzle(drizzle(client))), close: () => client.end() }
   },
 
   async Kysely(url) {
@@ -93,7 +95,7 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
         .transaction()
         .setIsolationLevel(isolation)
         .execute((tx: Loaded) => work({ tx, run: (text, value) => tx.executeQuery(CompiledQuery.raw(text, [value])) }))
-    return { transact, close: () => db.destroy() }
+    return { transact, outside: [db], close: () => db.destroy() }
   },
 
   async "TypeORM's manager"(url) {
@@ -103,7 +105,7 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
       source.transaction(isolation.toUpperCase(), (tx: Loaded) =>
         work({ tx, run: (text, value) => tx.query(text, [value]) }),
       )
-    return { transact, close: () => source.destroy() }
+    return { transact, outside: [source, source.manager], close: () => source.destroy() }
   },
 
   async "TypeORM's query runner"(url) {
@@ -122,7 +124,7 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
         await tx.release()
       }
     }
-    return { transact, close: () => source.destroy() }
+    return { transact, outside: [source.createQueryRunner()], close: () => source.destroy() }
   },
 
   async Knex(url) {
@@ -132,7 +134,7 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
       db.transaction((tx: Loaded) => work({ tx, run: (text, value) => tx.raw(marks(text), [value]) }), {
         isolationLevel: isolation,
       })
-    return { transact, close: () => db.destroy() }
+    return { transact, outside: [db], close: () => db.destroy() }
   },
 
   async Prisma(url) {
@@ -144,18 +146,19 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
         ...{ timeout: 20_000, maxWait: 20_000 },
         isolationLevel: isolation === 'serializable' ? 'Serializable' : 'ReadCommitted',
       })
-    return { transact, close: () => prisma.$disconnect() }
+    return { transact, outside: [prisma], close: () => prisma.$disconnect() }
   },
 }
 
-async function ofDrizzle(db: Loaded): Promise<Transact> {
+async function ofDrizzle(db: Loaded): Promise<Pick<Client, 'transact' | 'outside'>> {
   const { sql }: Loaded = await load('drizzle-orm')
   const statement = (text: string, value: string) => {
     const [before, after] = text.split('$1')
     return sql`${sql.raw(before)}${value}${sql.raw(after)}`
   }
-  return (isolation, work) =>
+  const transact: Transact = (isolation, work) =>
     db.transaction((tx: Loaded) => work({ tx, run: (text, value) => tx.execute(statement(text, value)) }), {
       isolationLevel: isolation,
     })
+  return { transact, outside: [db] }
 }
