@@ -73,6 +73,20 @@ it('a job whose transaction was rolled back has not ended, whatever its handler 
   expect((await db.query(`SELECT id FROM ${table}`)).rows).toEqual([{ id: 'a 3' }])
 })
 
+it('a pool is refused, as it would end the job by itself', async () => {
+  const pool = new pg.Pool({ connectionString: (await workerPostgres()).url })
+  onTestFinished(() => pool.end())
+  const { mill, pay } = await scene(async (_input, ctx) => {
+    if (ctx.job.attempt === 1) await ctx.completeIn(pool)
+  })
+  const [failed, completed] = [nextEvent(mill, 'job.failed'), nextEvent(mill, 'job.completed')]
+  await mill.enqueue(pay, 'a')
+  await mill.worker({ queues: ['pays'] }).start()
+
+  expect(await failed).toMatchObject({ error: { code: 'argument-invalid' } })
+  expect(await completed).toMatchObject({ attempt: 2 })
+})
+
 it('a claim that is lost rejects, so that the transaction rolls back', async () => {
   const errors: unknown[] = []
   const { mill, pay, db, store, table } = await scene(async (input, ctx, db) => {
