@@ -17,7 +17,6 @@ import { Repeating } from '../runtime/repeating.js'
 import { endsWithin } from '../runtime/with-timeout.js'
 import type { WorkerSignal } from '../stores/contract/worker-registry.js'
 import type { Connection, WorkerAssembly, WorkerParts, WorkerSettings } from './assemble-worker.js'
-import { openCapture } from './isolated/child-output.js'
 import { ownUnwatchedHeaps } from './isolated/memory-bound.js'
 import { Slots } from './slots.js'
 import { jobStatuses, type WorkerStatus } from './worker-status.js'
@@ -197,6 +196,7 @@ export class Worker implements AsyncDisposable {
 
   /** Rejects with `ConfigError` if no process could be started: each isolated job would be put back again and again. */
   async #readyForProcesses(): Promise<void> {
+    const { openCapture } = await import('./isolated/child-output.js')
     const { printing, reading } = await openCapture()
     for (const socket of [printing, reading]) socket.destroy()
     const { registry, events } = this.#parts

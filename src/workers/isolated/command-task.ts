@@ -1,6 +1,5 @@
 /** The task of `millrace exec`: runs a command for each job, no matter which task the job names. */
 
-import { spawn } from 'node:child_process'
 import { ProcessDiedError } from '../../core/errors.js'
 import { lastText, mostLogBytes } from '../../core/job/job-log.js'
 import type { JobContext } from '../../core/task/contexts.js'
@@ -51,6 +50,8 @@ async function runCommand(
   ctx: JobContext,
   env: NodeJS.ProcessEnv,
 ): Promise<string> {
+  const { spawn } = await import('node:child_process')
+  ctx.signal.throwIfAborted()
   const child = spawn(file, args, { env, stdio: 'pipe' })
   // Its group is told to end later, and killed after that: see the guard.
   ctx.signal.addEventListener('abort', () => child.kill('SIGTERM'))
