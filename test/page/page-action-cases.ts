@@ -309,6 +309,7 @@ export function pageActionsOn(store: PageStore): void {
     const { lastId } = (await scene.mill.schedules.get('weekly-digest'))!
     expect(await job('mail', lastId!)).toMatchObject({ task: 'send-mail', input: { to: 'all' } })
     await hand.page.getByRole('link', { name: 'weekly-digest' }).click()
+    await hand.page.getByRole('region', { name: 'Latest ticks with their jobs' }).getByText('ready').waitFor()
     await hand.press('Pause')
     await hand.told('ticks no more until it is resumed')
     expect((await scene.mill.schedules.get('weekly-digest'))?.isPaused).toBe(true)

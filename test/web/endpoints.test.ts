@@ -326,6 +326,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     const listed = await scene.get('schedules')
     const next = await scene.get('schedules/nightly/next?count=2')
     const ran = await scene.post('schedules/nightly/run')
+    const jobs = await scene.get('schedules/nightly/jobs')
     const paused = await scene.post('schedules/nightly/pause')
     const standing = await scene.get('schedules/nightly')
     const cleared = await scene.post('schedules/nightly/clear')
@@ -342,6 +343,7 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
       expect.stringMatching(/T03:00:00/),
     ])
     expect(ran.json).toMatchObject({ changed: 1, job: { queue: 'mail', outcome: 'added' } })
+    expect(jobs.json).toMatchObject({ items: [{ state: 'ready', schedule: { name: 'nightly' } }], more: false })
     expect([paused.json, cleared.json]).toMatchObject([{ changed: 1, waiting: 1 }, { changed: 1 }])
     expect([paused.status, standing.json, resumed.status]).toMatchObject([200, { isPaused: true }, 200])
     expect([unknown.status, errorOf(unknown).code]).toEqual([404, 'not-found'])

@@ -300,6 +300,8 @@ export interface JobRow {
   readonly progress?: { readonly fraction: number; readonly note?: string }
   readonly fields?: Readonly<Record<string, string | number | boolean>>
   readonly checkpoint?: unknown
+  /** The schedule that enqueued it, and the instant of its tick. */
+  readonly schedule?: { readonly name: string; readonly tickAt: Instant }
   readonly log?: string
   readonly result?: unknown
   readonly error?: string

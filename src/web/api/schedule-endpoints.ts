@@ -13,6 +13,9 @@ import type { CheckedWebOptions } from '../web-options.js'
 import { endpoint } from './endpoint.js'
 import { cursor, limit, nothing, page, wholeText } from './shapes.js'
 
+/** The jobs of a queue among which those of a schedule are looked for. */
+const mostJobs = 200
+
 /** The shown part of a schedule: of its input and its meta, what is shown of a job that has them. */
 function shown(record: ScheduleRecord, options: Pick<CheckedWebOptions, 'hidePayloads' | 'redact'>) {
   const { input: _input, meta: _meta, ...schedule } = record
@@ -97,6 +100,19 @@ export const scheduleEndpoints = [
     run: async ({ window: { mill }, params: { name = '' }, query: { count = 10 } }) => {
       await found(mill, name)
       return { items: await mill.schedules.next(name, count) }
+    },
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/schedules/:name/jobs',
+    summary: 'Its jobs among the first 200 of its queue, the latest tick first; `more`: the queue has others',
+    answer: page,
+    run: async ({ window, params: { name = '' } }) => {
+      const { queue } = await found(window.mill, name)
+      const { jobs, cursor: next } = await (await window.known(queue)).jobs.list({ limit: mostJobs })
+      const own = jobs.flatMap((job) => (job.schedule?.name === name ? [{ job, tickAt: job.schedule.tickAt }] : []))
+      const items = own.sort((a, b) => b.tickAt.getTime() - a.tickAt.getTime()).map(({ job }) => window.shown(job))
+      return { items, more: next !== undefined }
     },
   }),
   actEndpoint('run', 'Enqueue its job now; its next tick does not change'),

@@ -1,6 +1,6 @@
 /** The schedule dialog: everything about one schedule, its next ticks and its last job, and its actions. */
 
-import type { JobRow, ScheduleRow } from '../../api/answers.js'
+import type { JobRow, ListPage, ScheduleRow } from '../../api/answers.js'
 import { get, mayChange } from '../../api/api-client.js'
 import { ApiError } from '../../api/api-error.js'
 import { at, jobAddress, jobPage } from '../../api/api-path.js'
@@ -90,6 +90,7 @@ function About({ schedule }: { readonly schedule: ScheduleRow }) {
         ]}
       />
       {!schedule.isPaused && <NextTicks name={schedule.name} />}
+      <TickJobs name={schedule.name} />
       {schedule.payloadsHidden && <p class="text-muted">This dashboard hides inputs.</p>}
       {schedule.input !== undefined && (
         <section aria-label="Input">
@@ -116,6 +117,33 @@ function LastJob({ queue, id }: { readonly queue: string; readonly id: string })
       {job.data.value && <StateBadge state={job.data.value.state} />}
       {isGone && <Badge hint="It completed, or was deleted">not kept</Badge>}
     </span>
+  )
+}
+
+const mostTicks = 5
+
+/** The latest ticks of which a job is kept. */
+function TickJobs({ name }: { readonly name: string }) {
+  const jobs = useResource(
+    (signal) => get<ListPage<JobRow>>(at`schedules/${name}/jobs`, { signal }),
+    [name, loadedAgain.value],
+  )
+  const items = jobs.data.value?.items ?? []
+  if (items.length === 0) return null
+  return (
+    <section aria-label="Latest ticks with their jobs">
+      <h3 class="mb-1 font-medium">Latest ticks with their jobs</h3>
+      <ol class="grid gap-1">
+        {items.slice(0, mostTicks).map(({ queue, id, state, schedule }) => (
+          <li key={id} class="flex flex-wrap items-center justify-between gap-x-4">
+            <a class="link" href={jobPage({ queue, id })}>
+              <Moment at={schedule?.tickAt} />
+            </a>
+            <StateBadge state={state} />
+          </li>
+        ))}
+      </ol>
+    </section>
   )
 }
 
