@@ -44,6 +44,7 @@ function NamedJob({ name }: { readonly name: JobName }) {
   const job = detail.data.value
   const error = detail.error.value
   const crumbs = [
+    { text: 'Overview', href: './' },
     { text: queue, href: at`queues/${queue}` },
     name.part === 'morgue'
       ? { text: 'morgue', href: at`queues/${queue}/morgue` }

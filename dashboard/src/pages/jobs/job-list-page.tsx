@@ -67,7 +67,10 @@ export function JobListPage({ queue }: { readonly queue: string }) {
     <>
       <PageHead
         title={`Jobs of ${queue}`}
-        crumbs={[{ text: queue, href: at`queues/${queue}` }]}
+        crumbs={[
+          { text: 'Overview', href: './' },
+          { text: queue, href: at`queues/${queue}` },
+        ]}
         badges={known && <QueueBadges queue={known} />}
         actions={all.length > 0 && <Menu label="Do something to all jobs" text="All jobs …" items={all} />}
       />
