@@ -42,7 +42,7 @@ export default defineConfig(({ mode }) => {
   return {
     test: {
       ...{ include, exclude },
-      globalSetup: ['test/leftovers.ts'],
+      globalSetup: ['test/test-run.ts'],
       setupFiles: ['test/nothing-held.ts'],
       // By Node's own loader, which is what users have, and many times as fast as vitest's.
       server: { deps: { external: [/\/dist\//] } },

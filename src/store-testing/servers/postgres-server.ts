@@ -29,10 +29,13 @@ const testSettings = {
   full_page_writes: 'off',
   jit: 'off',
   shared_buffers: '64MB',
+  max_wal_size: '128MB',
   max_connections: '200',
   autovacuum_naptime: '5s',
   unix_socket_directories: '',
   listen_addresses: loopback,
+  // In its directory, which is removed: what is elsewhere stays if the server is killed.
+  dynamic_shared_memory_type: 'mmap',
 }
 
 export class PostgresServer {
