@@ -38,7 +38,9 @@ export async function prove(report: Report): Promise<Summary> {
       '--outputFile',
       file,
     ]
-    const child = spawn(process.execPath, args, { cwd: root, stdio: 'inherit' })
+    // On the disk, which `npm test` does not ask.
+    const env = { ...process.env, TMPDIR: tmpdir() }
+    const child = spawn(process.execPath, args, { cwd: root, env, stdio: 'inherit' })
     const [code] = await once(child, 'close')
     const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as Result
     for (const { name, assertionResults } of testResults) {

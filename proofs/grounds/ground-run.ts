@@ -37,7 +37,8 @@ export async function groundRun(ground: TestGround): Promise<GroundRun> {
       PATH: [programs, process.env['PATH']].join(delimiter),
       ...(server === undefined ? {} : { REDIS_SERVER: server }),
       ...(typescript === undefined ? {} : { TYPESCRIPT: typescript }),
-      ...(volume === undefined ? {} : { TMPDIR: volume.folder }),
+      // Said in any case: on a ground without one, too, tests keep off the memory.
+      TMPDIR: volume?.folder ?? tmpdir(),
     }
     const program = join(programs, 'node')
     return {
@@ -85,5 +86,5 @@ async function versionOf(part: TestGround['part'], node: string, env: NodeJS.Pro
   if (part === 'Node') return said(node, '--input-type=module', '--eval', sqliteWords)
   if (part === 'Redis and Valkey') return /v=(\S+)/.exec(await said(env['REDIS_SERVER']!, '--version'))![1]!
   if (part === 'TypeScript') return /\S+$/.exec(await said(node, join(env['TYPESCRIPT']!, 'bin/tsc'), '--version'))![0]
-  return said('findmnt', '--noheadings', '--output', 'FSTYPE', '--target', env['TMPDIR'] ?? tmpdir())
+  return said('findmnt', '--noheadings', '--output', 'FSTYPE', '--target', env['TMPDIR']!)
 }
