@@ -10,7 +10,7 @@ import { PageBrowser } from '../test/page/page-browser.js'
 import { PageHand } from '../test/page/page-hand.js'
 import { places } from '../test/page/page-places.js'
 import { PageScene } from '../test/page/page-scene.js'
-import { shopAtWork, shopLife } from '../test/page/shop-life.js'
+import { otherWorkers, shopAtWork, shopLife } from '../test/page/shop-life.js'
 import { sendMail } from '../test/page/shop-tasks.js'
 import { palettePng } from './palette-png.js'
 import { terminalSvg } from './terminal-svg.js'
@@ -31,19 +31,21 @@ writeFileSync(join(folder, 'stats-watch.svg'), watchedStats())
 const browser = await PageBrowser.launch()
 let bytes = 0
 const { overview, ...standing } = places
-await takePictures(standing)
+await takePictures(standing, () => otherWorkers(scene))
 const closeShop = await shopAtWork(scene, { minutes: 2.5, stoodMs: performance.now() - livesSince })
-await takePictures({ overview })
+await takePictures({ overview }, async () => {})
 console.log(`${Object.keys(places).length * sizes.length * 2} pictures, ${(bytes / 1e6).toFixed(2)} MB`)
 await browser.close()
 await closeShop()
 await endWork()
 await scene.close()
 
-async function takePictures(of: Readonly<Record<string, string>>): Promise<void> {
+/** `prepared` is called before each picture. */
+async function takePictures(of: Readonly<Record<string, string>>, prepared: () => Promise<void>): Promise<void> {
   for (const [width, height] of sizes)
     for (const scheme of ['light', 'dark'] as const)
       for (const [name, place] of Object.entries(of)) {
+        await prepared()
         const { page } = await browser.tab({ width, height, scheme })
         await PageHand.at(page, url + place)
         if (name === 'events') await someMail()

@@ -127,7 +127,8 @@ const others: readonly Omit<WorkerRecord, 'startedAt'>[] = [
   },
 }))
 
-async function otherWorkers(scene: PageScene): Promise<void> {
+/** The workers of other machines report; who does not for 30 s is silent. */
+export async function otherWorkers(scene: PageScene): Promise<void> {
   const { workers } = await scene.store()
   for (const [i, worker] of others.entries())
     await workers!.beat({ ...worker, startedAt: Date.now() - (3 + 5 * i) * hourMs }, hourMs)
