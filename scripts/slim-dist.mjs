@@ -70,6 +70,8 @@ await bundle.write({
   entryFileNames: '[name].js',
   chunkFileNames: 'parts/[name].js',
   minifyInternalExports: false,
+  // Errors are called as their classes.
+  keepNames: true,
   // Only the name of each source stays, before its code.
   minify: false,
   comments: false,

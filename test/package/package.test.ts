@@ -159,7 +159,7 @@ describe('the package', () => {
     expect(ways.length).toBeGreaterThanOrEqual(9)
   })
 
-  it('loads few files for an import, and works in its threads and processes', () => {
+  it('loads few files for an import, works in its threads and processes, and keeps the names of its classes', () => {
     const program = `import { defineTask, millrace } from 'millrace'
 export const double = defineTask({ name: 'double', run: (n) => 2 * n })
 export const far = defineTask({ name: 'far', isolate: 'process', module: import.meta.url, run: (n) => 3 * n })
@@ -168,14 +168,15 @@ export const far = defineTask({ name: 'far', isolate: 'process', module: import.
 import { double, far } from './tasks.mjs'
 const mill = millrace({ store: 'sqlite:jobs.db', tasks: [double, far] })
 const jobs = [await mill.enqueue(double, 21), await mill.enqueue(far, 14)]
-await mill.worker().start()
-console.log((await Promise.all(jobs.map((job) => job.result({ timeout: '20s' })))).join())
+const worker = mill.worker()
+await worker.start()
+console.log(worker.constructor.name, (await Promise.all(jobs.map((job) => job.result({ timeout: '20s' })))).join())
 await mill.close()`
     const cwd = installed(tarball, { 'tasks.mjs': program, 'run.mjs': run }, ['@photostructure/sqlite'])
     const { stdout, stderr } = spawnSync(process.execPath, ['run.mjs'], { cwd, encoding: 'utf8', timeout: 30_000 })
     const { loaded } = imported(join(cwd, 'node_modules/millrace/dist/index.js'))
 
-    expect({ stdout, stderr }).toEqual({ stdout: '42,42\n', stderr: '' })
+    expect({ stdout, stderr }).toEqual({ stdout: 'Worker 42,42\n', stderr: '' })
     expect(loaded.filter((url) => url.includes('/millrace/dist/')).length).toBeLessThan(40)
   }, 60_000)
 
