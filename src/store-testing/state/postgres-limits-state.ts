@@ -15,8 +15,8 @@ export type PgRow = Readonly<Record<string, unknown>>
 /** The rows of a statement, in which `@.` is the schema. */
 export type AskPostgres = (text: string, values?: unknown[]) => Promise<PgRow[]>
 
-export async function postgresLanes(ask: AskPostgres, qid: unknown, now: number): Promise<CanonicalLanes> {
-  const lanes = await ask('SELECT * FROM @.lane WHERE qid = $1 ORDER BY grp', [qid])
+/** Of the lanes of a queue, by group. */
+export function postgresLanes(lanes: readonly PgRow[], now: number): CanonicalLanes {
   const told = (column: string) =>
     lanes
       .filter((lane) => lane[column] !== null)

@@ -31,11 +31,22 @@ import { type AskPostgres, type PgRow, postgresLanes, postgresThrottles } from '
 export async function postgresState(ask: AskPostgres): Promise<CanonicalState> {
   const [clock] = await ask('SELECT @.us() / 1000 AS now, @.run() AS run')
   const now = Number(clock!['now'])
-  const queues: CanonicalQueue[] = []
   const { throttles, shut } = await postgresThrottles(ask, now)
-  for (const queue of await ask('SELECT * FROM @.queue ORDER BY shard'))
-    queues.push(await canonicalQueue(ask, queue, now, shut))
+  const rows = await rowsOf(ask, now)
+  const queues = (await ask('SELECT * FROM @.queue ORDER BY shard')).map((queue) =>
+    canonicalQueue(queue, rows, now, shut),
+  )
   return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)), throttles }
+}
+
+/** What all queues have, so that a look takes as many statements for ten of them as for one. */
+interface QueueRows {
+  readonly jobs: PgRow[]
+  readonly ended: PgRow[]
+  readonly counts: PgRow[]
+  readonly sets: PgRow[]
+  readonly lanes: PgRow[]
+  readonly calls: PgRow[]
 }
 
 /** The entries of the job in this row. */
@@ -44,36 +55,34 @@ function stepsOf(row: string): string {
        FROM @.step s WHERE s.id = ${row}.id AND s.qid = ${row}.qid) AS steps`
 }
 
-async function canonicalQueue(
-  ask: AskPostgres,
-  queue: PgRow,
-  now: number,
-  shut: ReadonlyMap<string, number>,
-): Promise<CanonicalQueue> {
-  const of = [queue['qid']]
+async function rowsOf(ask: AskPostgres, now: number): Promise<QueueRows> {
   const jobs = await ask(
     `SELECT j.*, coalesce(o.worker, b.worker) AS worker, b.alone, coalesce(o.lease_ms, b.lease_ms) AS until_lease, o.started_ms, o.host, o.boot, o.pidns, o.pid, o.ticks,
        o.progress, c.payload AS checkpoint, c.codec AS checkpoint_codec, c.log, c.fields, CASE WHEN j.flags & 8 > 0 THEN c.reason END AS reason, w.signal, w.until AS waits_until, ${stepsOf('j')}
      FROM @.job j LEFT JOIN @.signal_wait w ON w.id = j.id AND w.qid = j.qid LEFT JOIN @.bunch b ON b.fence = j.fence LEFT JOIN @.beat o ON o.id = j.id AND o.qid = j.qid
-     LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid WHERE j.qid = $1`,
-    of,
+     LEFT JOIN @.checkpoint c ON c.id = j.id AND c.qid = j.qid`,
   )
   const ended = await ask(
     `SELECT e.*, c.payload AS checkpoint, c.codec AS checkpoint_codec, c.log, c.fields, NULL AS signal, ${stepsOf('e')} FROM @.ended e
-     LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid AND e.head IS NULL WHERE e.qid = $1`,
-    of,
+     LEFT JOIN @.checkpoint c ON c.id = e.id AND c.qid = e.qid AND e.head IS NULL`,
   )
-  const [counts] = await ask(
-    `SELECT coalesce(sum(processed), 0) AS processed, coalesce(sum(failed), 0) AS failed, coalesce(sum(crashed), 0) AS crashed,
-       coalesce(sum(expired), 0) AS expired FROM @.tally WHERE qid = $1`,
-    of,
+  const counts = await ask(
+    'SELECT qid, sum(processed) AS processed, sum(failed) AS failed, sum(crashed) AS crashed, sum(expired) AS expired FROM @.tally GROUP BY qid',
   )
+  const sets = await ask(
+    `SELECT * FROM (${payloadSets('(SELECT p.*, j.hand, coalesce(p.seq = ANY (j.hand), false) AS taken FROM @.payload p LEFT JOIN @.job j USING (head)) p', 'false', 'p.head, p.taken')}) s ORDER BY score, seq`,
+  )
+  const lanes = await ask('SELECT * FROM @.lane ORDER BY grp')
+  // Rows that are too old may still be there: upkeep comes by itself.
+  const calls = await ask('SELECT qid, at_ms, ids FROM @.call WHERE at_ms > $1 ORDER BY n', [now - callMemoryMs])
+  return { jobs, ended, counts, sets, lanes, calls }
+}
+
+function canonicalQueue(queue: PgRow, rows: QueueRows, now: number, shut: ReadonlyMap<string, number>): CanonicalQueue {
+  const own = (all: readonly PgRow[]) => all.filter(({ qid }) => qid === queue['qid'])
+  const [jobs, ended, [counts]] = [own(rows.jobs), own(rows.ended), own(rows.counts)]
+  const { sets } = rows
   const isOrdered = queue['kind'] === 'ordered'
-  const sets = isOrdered
-    ? await ask(
-        `SELECT * FROM (${payloadSets('(SELECT p.*, j.hand, coalesce(p.seq = ANY (j.hand), false) AS taken FROM @.payload p LEFT JOIN @.job j USING (head)) p', 'false', 'p.head, p.taken')}) s ORDER BY score, seq`,
-      )
-    : []
   const share = (bound: unknown) => (bound === null ? null : Math.ceil(Number(bound) / Number(queue['shards'])))
   const deadAge = numberOr(queue['dead_age_ms'])
   const isKept = (row: PgRow) =>
@@ -97,13 +106,13 @@ async function canonicalQueue(
     heldInMs: inMs(numberOr(queue['held_until']), now),
     shutInMs: inMs(shut.get(String(queue['qid'])) ?? null, now),
     sparesInMs: Number(queue['spares_until']) > now ? Number(queue['spares_until']) - now : null,
-    lanes: await postgresLanes(ask, queue['qid'], now),
+    lanes: postgresLanes(own(rows.lanes), now),
     paused: queue['paused'] === true,
     draining: queue['draining'] === true,
-    processed: Number(counts!['processed']),
-    failed: Number(counts!['failed']),
-    crashed: Number(counts!['crashed']),
-    expired: Number(counts!['expired']),
+    processed: Number(counts?.['processed'] ?? 0),
+    failed: Number(counts?.['failed'] ?? 0),
+    crashed: Number(counts?.['crashed'] ?? 0),
+    expired: Number(counts?.['expired'] ?? 0),
     lead: canonicalLead(queue['lead_worker'], queue['lead_wake_at'], now),
     suspectLead: canonicalLead(queue['suspect_lead_worker'], queue['suspect_lead_wake_at'], now),
     lastStamp: null,
@@ -121,7 +130,7 @@ async function canonicalQueue(
         .map(memoryOf)
         .filter(({ until }) => until > now),
     ),
-    calls: await calls(ask, queue['qid'], now),
+    calls: calls(own(rows.calls)),
   }
 }
 
@@ -274,13 +283,8 @@ function memoryOf(row: PgRow): CanonicalMemory {
   }
 }
 
-async function calls(ask: AskPostgres, qid: unknown, now: number): Promise<CanonicalCall[]> {
+function calls(rows: readonly PgRow[]): CanonicalCall[] {
   const found = new Map<string, number>()
-  // Rows that are too old may still be there: upkeep comes by itself.
-  const rows = await ask('SELECT at_ms, ids FROM @.call WHERE qid = $1 AND at_ms > $2 ORDER BY n', [
-    qid,
-    now - callMemoryMs,
-  ])
   for (const row of rows)
     for (const id of String(row['ids']).split('\x1f')) if (!found.has(id)) found.set(id, Number(row['at_ms']))
   return byId([...found].slice(-callMemoryCount).map(([id, at]) => ({ id, at })))
