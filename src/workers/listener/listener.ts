@@ -24,7 +24,7 @@ import type { ClaimKey, SettleAnswer } from '../../stores/contract/settle.js'
 import type { WorkerSignal } from '../../stores/contract/worker-registry.js'
 import { keyIn, tokenOf } from '../claim-token.js'
 import { FoundEnds } from '../found-ends.js'
-import type { ListenerAssembly, ListenerParts } from './assemble-listener.js'
+import { assembleListener, type ListenerAssembly, type ListenerParts } from './assemble-listener.js'
 import type { ListenerClaim } from './listener-claim.js'
 import { ListenerHand } from './listener-claim.js'
 import { ListenerClaims, type ListenerGrant, once } from './listener-claims.js'
@@ -172,11 +172,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   }
 
   async #open(): Promise<ListenerAssembly> {
-    // Loaded while the store is opened: a process without a listener needs neither it nor what starts processes.
-    const [connection, { assembleListener }] = await Promise.all([
-      this.#parts.connect(),
-      import('./assemble-listener.js'),
-    ])
+    const connection = await this.#parts.connect()
     const opened = assembleListener(connection, this.#parts, {
       ...{ id: this.id, identity: this.#identity, ends: this.#ends },
       held: () => this.#hands.size,
