@@ -132,7 +132,8 @@ export const redisMutations = mutationsIn(String.raw`
 ! signals
 @ redis/lua/steps-lua.js
 * a job that has its signal already waits all the same
--   if call('HEXISTS', STEPS, j.id .. '\\0g' .. signal) == 1 then return enter(j, 'r') end
+-   if call('HEXISTS', STEPS, j.id .. '\\0g' .. signal) == 1 then
++   if false then
 ! signals
 * nobody notices when the time of a wait is over
 -   if until_at > 0 then call('ZADD', SIGNAL_WAITS, string.format('%.0f', until_at), j.seq .. j.id) end

@@ -106,7 +106,8 @@ it('the log of the mill names the remedy', async () => {
   await m.enqueue(fetch, undefined)
   await m.worker().start()
   await ended
-  expect(said).toEqual([
+  // On a busy machine it may also say that a job started late.
+  expect(said.filter((message) => /^the throttle/.test(message))).toEqual([
     "the throttle of queue 'q' holds for each group, but jobs of task 'fetch' have none: they all share the limit of one group. Give the task a `group`, or leave out `by: 'group'`",
   ])
 })
