@@ -132,7 +132,7 @@ BEGIN
     END IF;
     LOOP
       EXIT WHEN q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = q.qid);
-      SELECT rank INTO r FROM @.job WHERE qid = q.qid AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+      r := @.next_rank_1(q.qid, 0, r);
       EXIT WHEN r IS NULL OR ready;
       f := CASE q.ord WHEN 'lifo' THEN -t ELSE coalesce((SELECT stamp FROM @.floor WHERE qid = q.qid AND rank = r), -9223372036854775807) END;
       -- Whether the first of them fell due by themselves; beyond those nobody looks for one that did not.

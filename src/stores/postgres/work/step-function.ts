@@ -130,6 +130,22 @@ BEGIN
 END`,
 )
 
+/**
+ * Takes a queue, a pool, and a rank. Returns the next rank that may have jobs; null: there is none. Ranks with a floor are known: only the
+ * gaps between them are looked at, so that nobody walks over the dead rows of a rank, which an old snapshot keeps.
+ */
+const nextRank = sqlFunction(
+  'next_rank_1',
+  'p_q int, p_pool int, p_after bigint',
+  'bigint',
+  `DECLARE known int;
+BEGIN
+  SELECT rank INTO known FROM @.floor WHERE qid = p_q AND rank > p_after ORDER BY qid, rank LIMIT 1;
+  RETURN coalesce((SELECT rank FROM @.job WHERE qid = p_q AND pool = p_pool AND rank > p_after AND rank < coalesce(known, 2147483648)
+    ORDER BY qid, pool, rank LIMIT 1), known);
+END`,
+)
+
 /** Takes a queue, its order, an instant in µs, and a pool. Returns when its next job falls due, in µs; null if none will. */
 const nextPlace = sqlFunction(
   'next_place_1',
@@ -138,7 +154,7 @@ const nextPlace = sqlFunction(
   `DECLARE r bigint := -2147483649; s bigint; soonest bigint;
 BEGIN
   LOOP
-    SELECT rank INTO r FROM @.job WHERE qid = p_q AND pool = p_pool AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+    r := @.next_rank_1(p_q, p_pool, r);
     EXIT WHEN r IS NULL;
     IF p_ord = 'lifo' THEN
       SELECT -stamp INTO s FROM @.job WHERE qid = p_q AND pool = p_pool AND rank = r AND stamp < -p_t AND fence = 0
@@ -281,4 +297,4 @@ BEGIN
 END`,
 )
 
-export const stepFunctions = [nextPlace, claimJobs, completeJobs, appointLeads, firstAble, headAges]
+export const stepFunctions = [nextRank, nextPlace, claimJobs, completeJobs, appointLeads, firstAble, headAges]
