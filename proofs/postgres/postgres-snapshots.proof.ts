@@ -1,5 +1,5 @@
 /**
- * Proof: a transaction that somebody keeps open stops no work on Postgres. While 800 jobs a second come and are worked off, one
+ * Whether a transaction that somebody keeps open slows down work on Postgres; its first claim does not hold yet. While 800 jobs a second come and are worked off, one
  * transaction reads an old snapshot, so that no dead row of the store can be removed, and another has enqueued a job and does not
  * commit. Claims take at most twice as long as before, nothing piles up, and every job runs once.
  */

@@ -6,7 +6,7 @@
 import type { Events } from '../../core/events.js'
 import type { Store } from '../../stores/contract/store.js'
 
-/** A worker that was started together with whoever waits has reported by then. */
+/** A worker that was started at the same time as the wait has reported by then. */
 const longMs = 10_000
 
 /** A wait for a result. */
@@ -23,7 +23,7 @@ export async function servedQueues({ workers }: Store): Promise<ReadonlySet<stri
   return live && new Set(live.flatMap(({ queues }) => queues))
 }
 
-/** What is to be done. */
+/** The remedy, as the warning says it. */
 export function unservedText(queue: string): string {
   return `no worker serves queue '${queue}': start one, by \`npx millrace work --queues ${queue}\`, or by mill.worker().start() in this process`
 }
@@ -54,7 +54,7 @@ export class UnservedQueues {
 
   #tell(queue: string, id: string): void {
     this.#reported.add(queue)
-    // Node prints it: there is neither a logger nor a listener, and whoever waits in silence believes that the queue hangs.
+    // Node prints it: there is neither a logger nor a listener, and a caller that waits in silence takes the queue for hung.
     if (!this.#events.has('queue.unserved'))
       process.emitWarning(`the result of job '${id}' has not come for 10s, and ${unservedText(queue)}.`, {
         type: 'MillraceWarning',

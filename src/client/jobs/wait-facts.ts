@@ -109,7 +109,7 @@ async function factsOf(store: Store, name: string, jobs: readonly ExplainedJob[]
   return { queue, depth: depths[0]!, workers, ...limits, now }
 }
 
-/** What the limits of a queue have counted of these jobs. `pages`: how many pages of running jobs are read at most. */
+/** What the limits of a queue have counted of these jobs. `pages`: at most so many pages of running jobs are read. */
 async function limitFacts(
   store: Store,
   queue: StoredQueue,

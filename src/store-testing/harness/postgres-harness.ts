@@ -80,7 +80,7 @@ export function postgresHarness(
   return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<PostgresHarness> => {
     const used = free.pop()
     const { schema, eyes, clients } = used ?? (await connected(direct))
-    // Looking is the most of what a comparison asks of the server, always by the same texts: each is planned once.
+    // A comparison mostly asks for the state, always by the same texts: the server plans each of them once.
     const ask = async (text: string, values: unknown[] = []) =>
       (await eyes.query({ name: nameOf(text), text: inSchema(text, schema), values })).rows
     if (used === undefined) {

@@ -62,7 +62,7 @@ function isAtRest(client: PostgresClient): boolean {
   return client.getTransactionStatus() === 'I'
 }
 
-/** What a store sees of a client: as much as it uses, from its connection to its end. */
+/** A client as a store uses it, from its connection to its end. */
 class LentClient extends EventEmitter {
   readonly #isConnected: boolean
   readonly #takesBack: () => boolean
@@ -86,7 +86,7 @@ class LentClient extends EventEmitter {
     for (const [event, tell] of this.#tells) client.on(event as 'end', tell)
   }
 
-  /** Its socket: whoever destroys that has ended the client. */
+  /** Its socket: a client whose socket is destroyed has ended. */
   get connection(): unknown {
     return (this.#client as unknown as { readonly connection: unknown } | undefined)?.connection
   }
