@@ -147,6 +147,21 @@ describe('the lease keeper without a thread', () => {
     expect(ticking.size).toBe(0)
   })
 
+  it('is silent about a lost lease of a decided job, whose settled end may be the cause', async () => {
+    const { events, leases } = keeper(async () => ['lost'])
+    const told: unknown[] = []
+    events.on('lease.lost', (event) => told.push(event))
+    const decided = execution()
+    leases.keep([decided], { ...options, sentAt: Date.now() })
+    decided.isDecided = true
+    await vi.advanceTimersByTimeAsync(1_000)
+
+    expect(told).toEqual([])
+    expect(decided.abortReason).toBeUndefined()
+    await vi.advanceTimersByTimeAsync(500)
+    expect(ticking.size).toBe(0)
+  })
+
   it('gives a claim up before its lease can end if no heartbeat gets through', async () => {
     const { events, leases } = keeper(() => Promise.reject(new Error('store away')))
     const [lost, failed]: unknown[][] = [[], []]

@@ -257,6 +257,8 @@ export class LeaseKeeper {
 
   #lose(job: Leased): void {
     this.forget(job)
+    // Its end is on the way to the store, and once settled ends the lease too: its answer says which of the two it was.
+    if (job.isDecided) return
     const { queue, id } = job.claim
     this.#events.emit('lease.lost', refOf(job.claim))
     job.abort(new LeaseLostError(queue, id))

@@ -209,6 +209,10 @@ export class BatchedJob implements Leased {
     return runningJob(this.claim, this.batch.task, this.metas[0]!)
   }
 
+  get isDecided(): boolean {
+    return this.batch.isDecided
+  }
+
   get ran(): Execution | undefined {
     return this.batch.task.kind === 'ordered' ? undefined : this.batch
   }

@@ -50,6 +50,8 @@ export interface Leased {
   unsentProgress: Progress | undefined
   /** Why it was told to stop; undefined if it was not. */
   readonly abortReason: Error | undefined
+  /** There is a verdict on it. */
+  readonly isDecided: boolean
   /** The execution that describes its run in the job's record; undefined for an ordered id. */
   readonly ran: Execution | undefined
   /** The job is cancelled, or its lease is lost. */

@@ -59,9 +59,9 @@ it('a handler that blocks its process for longer than its lease keeps its job: a
     const block = defineTask({ name: 'block', queue: 'q', run() {
       process.send?.('begun')
       // Longer than the lease, which is longer than a busy machine needs to start the thread.
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 9_000)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 11_000)
     } })
-    const mill = millrace({ store: process.env.TEST_STORE, tasks: [block], queues: { q: { lease: '6s' } } })
+    const mill = millrace({ store: process.env.TEST_STORE, tasks: [block], queues: { q: { lease: '9s' } } })
     const end = async (how) => { console.log(how); await mill.close(); process.disconnect?.() }
     mill.on('job.completed', () => end('completed'))
     mill.on('lease.lost', () => end('lost'))
@@ -69,7 +69,7 @@ it('a handler that blocks its process for longer than its lease keeps its job: a
     await mill.worker().start()`
   const others: unknown[] = []
   const block = defineTask({ name: 'block', queue: 'q', run: async (_, ctx) => void others.push(ctx.job) })
-  const mill = closedMill({ store, tasks: [block], queues: { q: { lease: '6s' } } })
+  const mill = closedMill({ store, tasks: [block], queues: { q: { lease: '9s' } } })
   await mill.ready()
   const child = spawn(process.execPath, ['--input-type=module', '-e', program], {
     cwd: root,
