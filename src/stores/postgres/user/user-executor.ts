@@ -71,15 +71,16 @@ const clients: readonly UserClient[] = [
   },
 ]
 
-/** A client of pg counts as open: it does not know of a BEGIN that is still on its way. */
+/** A client of pg does not know of a BEGIN that is still on its way: while it waits for an answer, it counts as open. */
 function isOpenByQuery(tx: Readonly<Record<string, unknown>>): boolean {
-  const { totalCount, transaction, queryRunner, isTransactionActive } = tx
+  const { totalCount, transaction, queryRunner, isTransactionActive, getTransactionStatus, readyForQuery } = tx
   const isPool = typeof totalCount === 'number'
   const isRunner = isTransactionActive !== undefined
   const isManager = typeof transaction === 'function'
   if (isRunner) return isTransactionActive === true
   if (isManager) return (queryRunner as { isTransactionActive?: unknown } | undefined)?.isTransactionActive === true
-  return !isPool
+  const isIdle = readyForQuery === true && (getTransactionStatus as Method | undefined)?.call(tx) === 'I'
+  return !isPool && !isIdle
 }
 
 /** Throws `InvalidArgumentError` for anything that is no open transaction of a known client, and no function. */

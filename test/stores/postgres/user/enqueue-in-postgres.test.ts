@@ -153,11 +153,16 @@ describe('a worker', () => {
     const heard: string[] = []
     eyes.on('notification', ({ channel }) => heard.push(channel))
     await eyes.query('LISTEN someone')
-    await mill.enqueueIn(eyes, bill, { text: 'nobody waits' })
+    const committed = async (text: string, options = {}) => {
+      await eyes.query('BEGIN')
+      await mill.enqueueIn(eyes, bill, { text }, options)
+      await eyes.query('COMMIT')
+    }
+    await committed('nobody waits')
     await eyes.query(`INSERT INTO ${schema}.waiter SELECT qid, 'someone', 1, pg_backend_pid() FROM ${schema}.queue`)
-    await mill.enqueueIn(eyes, bill, { text: 'asleep' }, { wake: false })
+    await committed('asleep', { wake: false })
     expect(heard).toEqual([])
-    await mill.enqueueIn(eyes, bill, { text: 'rung' })
+    await committed('rung')
     expect(heard).toEqual(['someone'])
   })
 })
@@ -190,8 +195,23 @@ it('a middleware may wait, and sees the job', async () => {
     ],
   })
   const { eyes } = await ownOrders()
+  await eyes.query('BEGIN')
   await mill.enqueueIn(eyes, bill, { text: 'a' }, { id: 'a' })
+  await eyes.query('COMMIT')
   expect(jobs).toEqual(['a'])
+})
+
+describe('a client of pg', () => {
+  it('is in a transaction once BEGIN was sent, whether or not it has arrived', async () => {
+    const { mill, bill } = await scene()
+    const { eyes } = await ownOrders()
+    void eyes.query('BEGIN')
+    await mill.enqueueIn(eyes, bill, { text: 'a cup' })
+    await eyes.query('ROLLBACK')
+
+    expect(await waiting(mill)).toBe(0)
+    await expect(mill.enqueueIn(eyes, bill, { text: 'a cup' })).rejects.toMatchObject({ code: 'argument-invalid' })
+  })
 })
 
 describe('what cannot be used', () => {
@@ -215,10 +235,11 @@ describe('what cannot be used', () => {
     await eyes.query(`CREATE DATABASE ${other}`)
     const elsewhere = new pg.Client((await workerPostgres()).url.replace(/postgres$/, other))
     await elsewhere.connect()
+    await elsewhere.query('BEGIN')
     await refused(elsewhere, /does not hold the jobs of the mill in its schema 'mill_.*the database of the store/)
     await elsewhere.end()
 
-    await eyes.query(`CREATE ROLE stranger_${process.pid}; SET ROLE stranger_${process.pid}`)
+    await eyes.query(`CREATE ROLE stranger_${process.pid}; SET ROLE stranger_${process.pid}; BEGIN`)
     await refused(eyes, /may not use the schema 'mill_.*Grant it/, 'store-refused')
     expect(() => mill.enqueueIn(eyes, bill, { text: '' }, { wake: 1 as never })).toThrow(
       /wake must be true or false; got 1/,

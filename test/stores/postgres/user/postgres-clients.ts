@@ -52,7 +52,12 @@ export const clients: Readonly<Record<string, (url: string) => Promise<Client>>>
       const tx = await pool.connect()
       await begun(tx, isolation, () => work({ tx, run: (text, value) => tx.query(text, [value]) }))
     }
-    return { transact, outside: [pool], close: () => pool.end() }
+    const idle = await pool.connect()
+    const close = () => {
+      idle.release()
+      return pool.end()
+    }
+    return { transact, outside: [pool, idle], close }
   },
 
   async 'a function'(url) {
