@@ -1,5 +1,6 @@
 /** Enqueueing by SQL: from triggers, and from programs in other languages. */
 
+import { mostFieldBytes, mostFields } from '../../../core/job/job-fields.js'
 import type { SqlFunction } from '../schema/sql-function.js'
 import { newJobs } from '../work/enqueue-functions.js'
 
@@ -14,6 +15,7 @@ const given: Readonly<Record<string, string>> = {
   p_runs: `ARRAY[(extract(epoch FROM (options ->> 'runAt')::timestamptz) * 1000000)::bigint]`,
   p_expires: 'ARRAY[expires_us / 1000]',
   p_remember: `ARRAY[CASE WHEN options ? 'id' THEN 300000 END]`,
+  p_fields: `CASE WHEN options -> 'fields' <> '{}' THEN ARRAY[(options -> 'fields')::text] END`,
   p_weights: `ARRAY[octet_length(input::text) + coalesce(octet_length((options -> 'meta')::text), 0)]`,
 }
 
@@ -27,7 +29,7 @@ const inUs = (
 
 /**
  * `enqueue(queue, task, input, options)` returns the id of the job. Input is `json`, because `jsonb` would change its text. Options: `id`,
- * `delay`, `runAt`, `expiresIn`, `priority`, `meta`, `wake`. What it refuses
+ * `delay`, `runAt`, `expiresIn`, `priority`, `meta`, `fields`, `wake`. What it refuses
  * ends the transaction, because a trigger that ignored an answer would lose the job.
  */
 export const sqlEnqueue: SqlFunction = {
@@ -47,10 +49,17 @@ BEGIN
     RAISE EXCEPTION 'millrace: the task must be the name of a task' USING ERRCODE = 'invalid_parameter_value';
   END IF;
   SELECT string_agg(k, ', ') INTO unknown FROM jsonb_object_keys(enqueue.options) k
-    WHERE k NOT IN ('id', 'delay', 'runAt', 'expiresIn', 'priority', 'meta', 'wake');
+    WHERE k NOT IN ('id', 'delay', 'runAt', 'expiresIn', 'priority', 'meta', 'fields', 'wake');
   IF unknown IS NOT NULL THEN
     RAISE EXCEPTION 'millrace: unknown option %', unknown
-      USING ERRCODE = 'invalid_parameter_value', HINT = 'There are id, delay, runAt, expiresIn, priority, meta and wake.';
+      USING ERRCODE = 'invalid_parameter_value', HINT = 'There are id, delay, runAt, expiresIn, priority, meta, fields and wake.';
+  END IF;
+  IF (CASE jsonb_typeof(options -> 'fields') WHEN 'object' THEN (
+      SELECT count(*) > ${mostFields} OR sum(octet_length(f.key || f.value)) > ${mostFieldBytes} OR bool_or(f.key !~ '^[A-Za-z0-9_.-]{1,64}$'
+        OR f.key = '__proto__' OR jsonb_typeof(options -> 'fields' -> f.key) NOT IN ('string', 'number', 'boolean') OR octet_length(f.value) > 256)
+      FROM (SELECT e.key, e.value::text AS value FROM jsonb_each(options -> 'fields') e) f) ELSE options ? 'fields' END) THEN
+    RAISE EXCEPTION 'millrace: fields must be an object of texts, numbers and booleans' USING ERRCODE = 'invalid_parameter_value',
+      HINT = 'A job has at most ${mostFields} fields and ${mostFieldBytes} bytes of them. A name has 1 to 64 of A-Z, a-z, 0-9, _, . and -; a value has at most 256 bytes as JSON.';
   END IF;
   job_id := coalesce(options ->> 'id', gen_random_uuid()::text);
   IF octet_length(job_id) NOT BETWEEN 1 AND 256 OR octet_length(coalesce(input, 'null')::text) > 1048576 THEN

@@ -64,6 +64,37 @@ it('takes an id, a delay, a priority, meta, and keeps the text of the input', as
   expect((await mill.depths(['bills']))[0]).toMatchObject({ scheduled: 1, ready: 0 })
 })
 
+it('takes fields, by which the job is found', async () => {
+  const { mill, enqueue } = await scene()
+  const fields = { order: 4711, paid: false, tenant: 'ü "a"' }
+  const [id] = [await enqueue('bills', 'bill', '{}', { fields }), await enqueue('bills', 'bill', '{}', { fields: {} })]
+
+  const { jobs } = await mill.queue('bills').jobs.list({ fields: { order: 4711 } })
+  expect(jobs).toMatchObject([{ id, fields }])
+})
+
+const many = (n: number, value: unknown) =>
+  Object.fromEntries(Array.from({ length: n }, (_, i) => [`field-${i}`, value]))
+
+it('refuses fields that no job can have', async () => {
+  const { mill, enqueue } = await scene()
+  for (const [what, fields] of [
+    ['null', null],
+    ['a number', 5],
+    ['a list', ['a']],
+    ['a name with a blank', { 'an order': 1 }],
+    ['a value of null', { order: null }],
+    ['an object as a value', { order: {} }],
+    ['a value of 257 bytes', { order: 'x'.repeat(255) }],
+    ['a name of 65 letters', { ['x'.repeat(65)]: 1 }],
+    ['the name __proto__', JSON.parse('{ "__proto__": 1 }')],
+    ['33 fields', many(33, 1)],
+    ['more than 4 KiB', many(32, 'x'.repeat(200))],
+  ] as const)
+    await expect(enqueue('bills', 'bill', '{}', { fields }), what).rejects.toThrow('fields must be an object of texts')
+  expect((await mill.depths(['bills']))[0]).toMatchObject({ ready: 0 })
+})
+
 it('what it refuses ends the statement and says what to do', async () => {
   const { enqueue } = await scene()
   await expect(enqueue('bils', 'bill', '{}')).rejects.toThrow("there is no plain queue 'bils'")
