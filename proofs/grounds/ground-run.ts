@@ -6,7 +6,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { debianServer } from '../../test/stores/redis/debian-server.js'
+import { debianServer } from '../../test/stores/debian-server.js'
 import { npmNode, npmPackage } from './npm-package.js'
 import type { Outcome } from './outcome-reporter.js'
 import type { TestGround } from './test-grounds.js'
@@ -35,7 +35,7 @@ export async function groundRun(ground: TestGround): Promise<GroundRun> {
       // A server that is missing is a failure then.
       CI: 'true',
       PATH: [programs, process.env['PATH']].join(delimiter),
-      ...(server === undefined ? {} : { REDIS_SERVER: server }),
+      ...(server === undefined ? {} : { [ground.part === 'PostgreSQL' ? 'POSTGRES_BIN' : 'REDIS_SERVER']: server }),
       ...(typescript === undefined ? {} : { TYPESCRIPT: typescript }),
       // Said in any case: on a ground without one, too, tests keep off the memory.
       TMPDIR: volume?.folder ?? tmpdir(),
@@ -85,6 +85,7 @@ async function versionOf(part: TestGround['part'], node: string, env: NodeJS.Pro
     (await run(program, args, { env, cwd: root })).stdout.trim()
   if (part === 'Node') return said(node, '--input-type=module', '--eval', sqliteWords)
   if (part === 'Redis and Valkey') return /v=(\S+)/.exec(await said(env['REDIS_SERVER']!, '--version'))![1]!
+  if (part === 'PostgreSQL') return (await said(join(env['POSTGRES_BIN']!, 'postgres'), '--version')).split(' ')[2]!
   if (part === 'TypeScript') return /\S+$/.exec(await said(node, join(env['TYPESCRIPT']!, 'bin/tsc'), '--version'))![0]
   return said('findmnt', '--noheadings', '--output', 'FSTYPE', '--target', env['TMPDIR']!)
 }

@@ -1,9 +1,9 @@
 /** The test grounds: every server, Node, file system and TypeScript that the tests are run on, with the files that tell it apart. */
 
-import type { DebianRelease } from '../../test/stores/redis/debian-server.js'
+import type { DebianRelease } from '../../test/stores/debian-server.js'
 import type { VolumeKind } from './test-volume.js'
 
-export type GroundPart = 'Redis and Valkey' | 'Node' | 'File systems for SQLite' | 'TypeScript'
+export type GroundPart = 'Redis and Valkey' | 'PostgreSQL' | 'Node' | 'File systems for SQLite' | 'TypeScript'
 
 /** What a part leaves open is this machine's own. */
 export interface TestGround {
@@ -28,6 +28,13 @@ const redisTests = [
   'test/end-to-end/secured-redis',
   'test/end-to-end/live-events',
 ]
+const postgresTests = [
+  'test/stores/contract-postgres',
+  'test/stores/postgres/',
+  'test/stores/fixtures/',
+  'test/store-testing/postgres-server',
+  'test/docs/docs-postgres',
+]
 const nodeTests = [
   'test/core/',
   'test/client/',
@@ -47,6 +54,12 @@ const server = (name: string, kind: DebianRelease['server'], ...suites: string[]
   name,
   server: { server: kind, suites },
   files: redisTests,
+})
+const postgres = (name: string, version: number, suite: string): TestGround => ({
+  part: 'PostgreSQL',
+  name,
+  server: { server: `postgresql-${version}`, suites: [suite] },
+  files: postgresTests,
 })
 const node = (version: string, name = `Node ${version}`): TestGround => ({
   part: 'Node',
@@ -74,6 +87,9 @@ export const testGrounds: readonly TestGround[] = [
   server('Valkey 8.0', 'valkey', 'bookworm', 'bookworm-backports'),
   server('Valkey 8.1', 'valkey', 'trixie'),
   server('Valkey 9', 'valkey', 'sid'),
+  postgres('PostgreSQL 15, the oldest', 15, 'bookworm'),
+  postgres('PostgreSQL 17', 17, 'trixie'),
+  postgres('PostgreSQL 18', 18, 'sid'),
   node('20.19.0', 'Node 20, the oldest'),
   node('22'),
   node('24'),
@@ -94,10 +110,11 @@ export const testGrounds: readonly TestGround[] = [
 /** What the tests have not run on, with the reason. */
 export const untested: readonly (readonly [ground: string, why: string])[] = [
   ['Redis 6.2', 'no release of Debian had it; the version is refused as 6.0 is, before any other command'],
+  ['PostgreSQL 16', 'no release of Debian has it'],
   ['musl (Alpine)', 'neither npm nor Debian has a Node built for it'],
   ['macOS, Windows', 'the tests have run on Linux only'],
   ['arm64', 'the tests have run on x64 only'],
   ['file systems of a network (NFS, SMB)', 'SQLite does not promise its locks there'],
-  ['managed Redis, and proxies before Redis', 'no such service was there'],
+  ['managed Redis and PostgreSQL, and proxies before Redis', 'no such service was there'],
   ['Amazon SQS itself', 'the contract runs on two emulators: `npm run prove sqs-contract`'],
 ]

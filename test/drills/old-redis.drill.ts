@@ -9,7 +9,7 @@ import { ConfigError } from '#src/core/errors.js'
 import { freePort } from '#src/store-testing/servers/free-port.js'
 import { GuardedProcess } from '#src/store-testing/servers/guarded-process.js'
 import { askOnce } from '#src/store-testing/servers/resp-client.js'
-import { debianServer } from '../stores/redis/debian-server.js'
+import { debianServer } from '../stores/debian-server.js'
 
 /** No release of Debian had 6.2. */
 const old = { server: 'redis', suites: ['bullseye'] } as const

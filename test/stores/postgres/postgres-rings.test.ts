@@ -65,7 +65,9 @@ it("a ring in a user's transaction passes over them, too", async () => {
   const { store, admin, waiter, leave } = await scene()
   const { waiting, channel, rings } = await waiter()
   await leave('left-last', '9000000000000000', noBackend)
+  await admin.query('BEGIN')
   await store.transactions.enqueue(admin, { queue: 'mail', jobs: [job] })
+  await admin.query('COMMIT')
 
   expect(await waiting).toEqual(['mail'])
   await admin.query('SELECT 1')
