@@ -49,6 +49,7 @@ export const provedRooms: Readonly<Record<string, readonly string[]>> = {
   'ordered-workers': [...redis, ...sqlite, ...claims],
   pack: ['package.json', 'scripts/slim-dist.mjs', 'scripts/slim-declarations.mjs', 'src/core/package-files.ts'],
   'postgres-crashes': postgres,
+  'postgres-failover': postgres,
   'postgres-plans': postgres,
   'postgres-pooler': postgres,
   'postgres-snapshots': postgres,

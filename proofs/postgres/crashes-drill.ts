@@ -8,7 +8,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { millrace } from 'millrace'
-import pg from 'pg'
 import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { attack } from '../attack.js'
 import { Crew } from '../crew.js'
@@ -16,7 +15,17 @@ import { effectLines } from '../everything/effect-lines.js'
 import { LastingProcess } from '../lasting-process.js'
 import { type CrashJudgement, crashJudgement } from './crash-judge.js'
 import { ordered, plain, queues } from './crash-mill.js'
-import type { Pooler } from './pgbouncer.js'
+import { asked } from './postgres-pair.js'
+
+/** What all processes of a drill reach the server through. */
+export interface CrashPlace {
+  readonly url: string
+  /** The server that takes writes now. Absent: the one that there was at first. */
+  readonly server?: PostgresServer
+  /** Absent: the server is stopped at once, and started again on its data after at most a second. */
+  crash?(): Promise<void>
+  stop(): Promise<void>
+}
 
 export interface CrashPlan {
   /** Plain jobs; of ordered payloads there are about a fifth as many more. */
@@ -24,12 +33,12 @@ export interface CrashPlan {
   readonly workers: number
   readonly producers: number
   readonly kills: { readonly workers: number; readonly producers: number }
-  /** How often the server is stopped at once, and started again on its data. */
+  /** How often the server is stopped at once. */
   readonly stops: number
   /** How often one of the backends of the store is terminated. */
   readonly terminations: number
-  /** Starts what all processes reach the server through. Absent: nothing stands between. */
-  readonly pooled?: (server: PostgresServer) => Promise<Pick<Pooler, 'url' | 'stop'>>
+  /** Absent: all processes reach the server itself. */
+  readonly behind?: (server: PostgresServer) => Promise<CrashPlace>
   readonly random: () => number
   readonly withinMs: number
 }
@@ -53,8 +62,9 @@ const lookMs = 50
 
 export async function drillCrashes(plan: CrashPlan): Promise<CrashOutcome> {
   const server = await PostgresServer.start({ settings: { fsync: 'on', full_page_writes: 'on' } })
-  const pooler = await plan.pooled?.(server)
-  const { url } = pooler ?? server
+  const place: CrashPlace = (await plan.behind?.(server)) ?? server
+  const { url } = place
+  const primary = () => place.server ?? server
   const folder = mkdtempSync(join(tmpdir(), 'millrace-crashes-'))
   const mill = millrace({ store: url, tasks: [plain, ordered], queues })
   const crew = new Crew('postgres/crash-worker.ts', [url, folder])
@@ -92,8 +102,8 @@ export async function drillCrashes(plan: CrashPlan): Promise<CrashOutcome> {
     await Promise.all([
       attack([{ ...counted(kills.workers, 'workers', () => crew.killOne(random)), lasts: true }], random, reached),
       attack([counted(kills.producers, 'producers', () => anyProducer().kill())], random, reached),
-      attack([counted(plan.terminations, 'terminations', () => terminateOne(server))], random, reached),
-      attack([counted(plan.stops, 'stops', () => stopAtOnce(server, random))], random, reached),
+      attack([counted(plan.terminations, 'terminations', () => terminateOne(primary()))], random, reached),
+      attack([counted(plan.stops, 'stops', () => place.crash?.() ?? stopAtOnce(server, random))], random, reached),
     ])
     await reached(1)
     await Promise.all(producers.map((producer) => producer.end()))
@@ -115,7 +125,7 @@ export async function drillCrashes(plan: CrashPlan): Promise<CrashOutcome> {
       await producer.kill()
     }
     await mill.close()
-    await pooler?.stop()
+    await place.stop()
     await server.stop()
     rmSync(folder, { recursive: true, force: true })
   }
@@ -138,17 +148,6 @@ async function terminateOne(server: PostgresServer): Promise<void> {
 async function versionOf(server: PostgresServer): Promise<string> {
   const [row] = await asked(server, 'SHOW server_version')
   return row!['server_version']!
-}
-
-async function asked(server: PostgresServer, text: string): Promise<Record<string, string>[]> {
-  const client = new pg.Client(server.url)
-  client.on('error', () => {})
-  try {
-    await client.connect()
-    return (await client.query(text)).rows
-  } finally {
-    await client.end().catch(() => {})
-  }
 }
 
 function counts(calls: readonly string[]): Record<string, number> {

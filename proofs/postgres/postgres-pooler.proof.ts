@@ -31,7 +31,7 @@ export async function prove(report: Report): Promise<Summary> {
     ...plan,
     random: seededRandom(seed),
     withinMs: 600_000,
-    pooled: (server) => startPgBouncer(server, connections),
+    behind: (server) => startPgBouncer(server, connections),
   })
   return { contract, load: reportCrashes(report, outcome) }
 }

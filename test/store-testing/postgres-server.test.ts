@@ -39,6 +39,19 @@ describe('a Postgres server for tests', () => {
     await safe.stop()
   })
 
+  it('has a standby, which follows what is committed and takes no writes until it is promoted', async () => {
+    await ask('CREATE TABLE followed AS SELECT 7 AS n')
+    const standby = await PostgresServer.start({ standbyOf: server })
+    const client = new pg.Client({ connectionString: standby.url })
+    await client.connect()
+    expect((await client.query('SELECT n FROM followed')).rows).toEqual([{ n: 7 }])
+    await expect(client.query('DELETE FROM followed')).rejects.toThrow('read-only')
+    await client.query('SELECT pg_promote()')
+    expect((await client.query('DELETE FROM followed')).rowCount).toBe(1)
+    await client.end()
+    await standby.stop()
+  })
+
   it('leaves no data behind when it is stopped', async () => {
     const other = await PostgresServer.start()
     await other.stop()

@@ -16,10 +16,14 @@ import { copiedInto, findPostgres, type PostgresBinary } from './postgres-binary
 interface PostgresServerOptions {
   /** Settings besides those of a test, such as `{ fsync: 'on' }`. */
   readonly settings?: Readonly<Record<string, string>>
+  /** A running server, of which this one becomes a standby: it follows all that is committed, and takes no writes. */
+  readonly standbyOf?: PostgresServer
+  /** Absent: any that is free. */
+  readonly port?: number
 }
 
 const run = promisify(execFile)
-const ready = /database system is ready to accept connections/
+const ready = /database system is ready to accept (read-only )?connections/
 const portTaken = /Address already in use/
 const startWithinMs = 60_000
 const mostPortRaces = 5
@@ -56,20 +60,21 @@ export class PostgresServer {
   }
 
   /**
-   * Starts a server with an empty database `postgres` of the user `postgres`, who needs no password; resolves when it
-   * answers.
+   * Starts a server with an empty database `postgres` of the user `postgres`, who needs no password, or with the data of
+   * `standbyOf`; resolves when it answers.
    *
    * Throws `PostgresMissingError`, or an error with the server's output if it does not start.
    */
-  static async start({ settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
+  static async start({ settings = {}, standbyOf, port: own }: PostgresServerOptions = {}): Promise<PostgresServer> {
     const found = await findPostgres(process.env, process.cwd())
-    const template = await preparedData(found)
     for (let races = 0; ; races++) {
       const directory = await ownDirectory()
-      await run('cp', ['-a', template, join(directory, 'data')])
-      await give(join(directory, 'data'))
       const binary = await reachable(directory, found)
-      const port = await freePort()
+      const data = join(directory, 'data')
+      if (standbyOf === undefined) await run('cp', ['-a', await preparedData(found), data])
+      else await standbyOf.#copyTo(data)
+      await give(data)
+      const port = own ?? (await freePort())
       const all = { ...testSettings, ...settings, port: String(port) }
       const args = ['-D', 'data', ...Object.entries(all).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
       const server = new PostgresServer(binary, directory, port, args)
@@ -79,9 +84,16 @@ export class PostgresServer {
       } catch (error) {
         const hasLostRace = portTaken.test(server.#process?.output ?? '')
         await server.stop()
-        if (!hasLostRace || races === mostPortRaces) throw error
+        if (!hasLostRace || own !== undefined || races === mostPortRaces) throw error
       }
     }
+  }
+
+  async #copyTo(data: string): Promise<void> {
+    const { folder, env } = this.#binary
+    const source = ['-h', this.host, '-p', String(this.port), '-U', 'postgres']
+    const args = [...source, '-D', data, ...'--write-recovery-conf --wal-method=stream --checkpoint=fast'.split(' ')]
+    await run(join(folder, 'pg_basebackup'), args, { env: { ...process.env, ...env } })
   }
 
   get url(): string {
