@@ -78,7 +78,7 @@ function SearchBox() {
           if (text !== '') go(`search?${new URLSearchParams({ q: text })}`)
         }}
       >
-        <input type="search" name="q" class="field" placeholder="Job id or task  /" aria-label="Search jobs" />
+        <input type="search" name="q" class="field" placeholder="Job id or text  /" aria-label="Search jobs" />
       </form>
     </search>
   )

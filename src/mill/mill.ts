@@ -456,7 +456,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * The parts that administer queues, declared or not.
    * @internal
    */
-  get adminParts(): Required<AdminParts> {
+  get adminParts(): Required<Omit<AdminParts, 'shown'>> {
     const { registry, packing, idempotencyMs } = this.#options
     const { opened: connect, closing } = this.#connection
     const { clock } = this.#surroundings

@@ -2,6 +2,7 @@
 
 import type { FilteredSteps, JobFilter } from '../client/admin/job-filter.js'
 import { QueueAdmin } from '../client/admin/queue-admin.js'
+import type { JobPage } from '../client/admin/queue-looks.js'
 import { StepBudget } from '../client/admin/step-loop.js'
 import { type HandleParts, handlePartsOf, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
 import { UnknownQueueError } from '../core/errors.js'
@@ -16,6 +17,8 @@ import type { CheckedWebOptions } from './web-options.js'
 const actionMs = 10_000
 /** The same for an action on a filter. */
 const filteredMs = 2_000
+/** The time for which one request goes on with pages on which a filter has found nothing. */
+const searchMs = 1_000
 
 export class MillWindow {
   readonly mill: Mill
@@ -39,7 +42,8 @@ export class MillWindow {
 
   /** The same for a queue that is known to exist. */
   queue(name: string, budget?: StepBudget): QueueAdmin {
-    return new QueueAdmin(name, this.mill.adminParts, budget?.loop)
+    // A filter must not tell by its answer what of a job is hidden.
+    return new QueueAdmin(name, { ...this.mill.adminParts, shown: (job) => this.shown(job) }, budget?.loop)
   }
 
   /** A handle to a job of a queue that is known to exist. */
@@ -72,6 +76,25 @@ export class MillWindow {
     }
   }
 
+  /**
+   * The first page of a list that has jobs, of one task if the query names it. Pages without any are passed over, for about a
+   * second; then the last of them is the answer, and leads on.
+   */
+  async pageWithJobs<Query extends { readonly cursor?: string }>(
+    { task, ...query }: Query & { readonly task?: string },
+    list: (query: Omit<Query & { readonly task?: string }, 'task'>) => Promise<JobPage>,
+  ): Promise<JobPage> {
+    const isListed = task === undefined ? () => true : this.isOfTask(task)
+    const untilAt = searchEnd()
+    for (let from = query.cursor; ; ) {
+      const { jobs, cursor } = await list({ ...query, ...defined({ cursor: from }) })
+      const found = jobs.filter(isListed)
+      if (found.length > 0 || cursor === undefined || systemClock.mono() >= untilAt)
+        return { jobs: found, ...defined({ cursor }) }
+      from = cursor
+    }
+  }
+
   /** The filter of a request: a declared task with all its names. */
   filterOf({ task, ...where }: Omit<JobFilter, 'task'> & { readonly task?: string }): JobFilter {
     const declared = [...this.mill.tasks.values()].find((one) => task !== undefined && isNameOf(one, task))
@@ -88,6 +111,11 @@ export class MillWindow {
     const task = [...this.mill.tasks.values()].find((one) => isNameOf(one, name))
     return (job) => job.task === name || (task !== undefined && isNameOf(task, job.task))
   }
+}
+
+/** The moment, on the monotonic clock, at which a search that begins now ends. */
+export function searchEnd(): number {
+  return systemClock.mono() + searchMs
 }
 
 /** Without its payloads if they are hidden, and as `redact` returns it. */

@@ -169,7 +169,32 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect((await scene.get('search?task=send-mail')).json).toMatchObject({
       items: expect.arrayContaining([expect.objectContaining({ id: 'c' })]),
     })
-    expect(errorOf(await scene.get('search')).code).toBe('argument-invalid')
+    for (const query of ['', '?id=d&text=d', '?text=', '?colour=red', '?fields=nothing'])
+      expect(errorOf(await scene.get(`search${query}`)).code).toBe('argument-invalid')
+  })
+
+  it('jobs of all queues are found by a part of what they have, however long the queues before are', async () => {
+    const scene = await WebScene.on(store)
+    await scene.mill.enqueueMany(
+      mail,
+      Array.from({ length: 450 }, (_, i) => ({ to: `reader-${i}` })),
+    )
+    await scene.mill.enqueue(mail, { to: 'Ada 4711' }, { id: 'late' })
+    await scene.mill.enqueue(mail, { to: 'eve' }, { id: 'with-4711', delay: '1h', fields: { order: 12 } })
+    await scene.mill.enqueue(sync, { order: '4711' }, { id: 'o' })
+    const ids = async (path: string) => {
+      const { json } = await scene.get(path)
+      const { items, more } = json as { items: { id: string }[]; more?: boolean }
+      return [items.map(({ id }) => id).sort(), more]
+    }
+
+    expect(await ids('search?text=4711')).toEqual([['late', 'o', 'with-4711'], false])
+    expect(await ids('search?text=ADA')).toEqual([['late'], false])
+    expect(await ids(`search?fields=${encodeURIComponent('{"order":12}')}`)).toEqual([['with-4711'], false])
+    expect(await ids('search?text=4711&task=send-mail')).toEqual([['late', 'with-4711'], false])
+    const many = (await scene.get('search?text=reader')).json as { items: unknown[]; more: boolean }
+    expect([many.items.length, many.more]).toEqual([200, true])
+    expect(await ids('queues/mail/jobs?text=4711&state=ready')).toEqual([['late'], undefined])
   })
 
   it('many jobs are changed at once, and all of them only with a confirmation', async () => {

@@ -40,7 +40,7 @@ describe('the OpenAPI document', () => {
       operation('/queues/{queue}/jobs', 'get')
         .parameters.filter((one) => one.in === 'query')
         .map(({ name }) => name),
-    ).toEqual(['state', 'by', 'task', 'group', 'error', 'from', 'to', 'fields', 'cursor', 'limit'])
+    ).toEqual(['state', 'by', 'task', 'group', 'error', 'text', 'from', 'to', 'fields', 'cursor', 'limit'])
   })
 
   it('has schemas that a validator accepts, and that agree with the checks', () => {

@@ -27,6 +27,38 @@ it('payloads are hidden on request, and changed by `redact`', async () => {
   expect((await redacted.get('queues/mail/jobs/m')).json).toMatchObject({ input: { to: '…' } })
 })
 
+it('a text is looked for in nothing that is hidden', async () => {
+  const hidden = await WebScene.on('sqlite', { token, hidePayloads: true })
+  const redacted = await WebScene.on('sqlite', {
+    ...{ token, redact: ({ group: _, ...job }) => ({ ...job, input: 'shown' }) },
+  })
+  const found = async (scene: WebScene, text: string) => {
+    const paths = ['queues/mail/jobs', 'queues/mail/count', 'search']
+    const answers = await Promise.all(paths.map((path) => scene.get(`${path}?text=${text}`)))
+    return answers.map(({ json }) => {
+      const { items, count } = json as { items?: unknown[]; count?: number }
+      return count ?? items?.length
+    })
+  }
+  for (const scene of [hidden, redacted]) {
+    await scene.mill.enqueue(mail, { to: 'ada@secret' }, { id: 'm-1', group: 'acme' })
+    await scene.mill.enqueue(sync, { order: 'o-1' }, { id: 'o-1' })
+    const cancelled = await scene.post('queues/mail/jobs/cancel', { where: { text: 'secret' }, confirm: 'mail' })
+    expect(cancelled.json).toEqual({ changed: 0, more: false })
+    expect(await found(scene, 'secret')).toEqual([0, 0, 0])
+    expect(await found(scene, 'm-1')).toEqual([1, 1, 1])
+  }
+
+  expect([await found(hidden, 'acme'), await found(redacted, 'acme')]).toEqual([
+    [1, 1, 1],
+    [0, 0, 0],
+  ])
+  expect([await found(hidden, 'shown'), await found(redacted, 'shown')]).toEqual([
+    [0, 0, 0],
+    [1, 1, 2],
+  ])
+})
+
 it('values that JSON lacks are shown, and text stays text', async () => {
   const scene = await WebScene.on('sqlite')
   const input = {

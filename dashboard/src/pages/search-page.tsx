@@ -1,4 +1,4 @@
-/** The search page: jobs of all queues by their id or by their task, and queues by their name. */
+/** The search page: jobs of all queues by their id, or by a text that they have, and queues by their name. */
 
 import { useEffect } from 'preact/hooks'
 import type { JobRow } from '../api/answers.js'
@@ -20,10 +20,8 @@ interface Found {
   readonly more: boolean
 }
 
-interface FoundBoth {
+interface FoundFor extends Found {
   readonly asked: string
-  readonly byId: Found
-  readonly byTask: Found
 }
 
 const nothing: Found = { items: [], more: false }
@@ -31,14 +29,16 @@ const mostQueues = 20
 
 export function SearchPage() {
   const asked = query.value.get('q')?.trim() ?? ''
-  const found = useResource<FoundBoth>((signal) => search(asked, signal), [asked])
+  const byId = useResource<FoundFor>((signal) => search('id', asked, signal), [asked])
+  const byText = useResource<FoundFor>((signal) => search('text', asked, signal), [asked])
   useEffect(() => {
     // Only the names of the queues are searched.
     if (overview.data.value === undefined) void overview.refresh()
   }, [])
-  const data = found.data.value?.asked === asked ? found.data.value : undefined
-  const [only, ...others] = data?.byId.items ?? []
-  const isExact = only !== undefined && others.length === 0 && data?.byTask.items.length === 0
+  const foundById = byId.data.value?.asked === asked ? byId.data.value : undefined
+  const foundByText = byText.data.value?.asked === asked ? byText.data.value : undefined
+  const [only, ...others] = foundById?.items ?? []
+  const isExact = only !== undefined && others.length === 0
   useEffect(() => {
     // The back button leads to where the search began.
     if (isExact) go(jobPage(nameOf(only)), { replace: true })
@@ -49,29 +49,31 @@ export function SearchPage() {
       <SearchForm asked={asked} />
       {asked === '' ? (
         <p class="text-muted">
-          A job is found by its whole id in every queue, or by its task among the first 200 jobs of each queue.
+          A whole id leads to its job. Other text is looked for, for about a second, in the ids, tasks, groups, fields
+          and inputs of the jobs of all queues. A field is found as order=4711.
         </p>
       ) : (
         <>
           <QueuesFound asked={asked} />
+          {others.length > 0 && (
+            <JobsFound
+              title="Jobs with this id"
+              rows={foundById?.items}
+              error={undefined}
+              onRetry={byId.refresh}
+              empty=""
+            />
+          )}
           <JobsFound
-            title="Jobs with this id"
-            rows={data?.byId.items}
-            error={found.error.value}
-            onRetry={found.refresh}
-            note={data?.byId.more === true && 'Not every queue was looked at: there are too many.'}
-            empty="No queue keeps a job with exactly this id."
-          />
-          <JobsFound
-            title="Jobs of this task"
-            rows={data?.byTask.items}
-            error={found.error.value}
-            onRetry={found.refresh}
+            title="Jobs with this text"
+            rows={foundByText?.items}
+            error={byId.error.value ?? byText.error.value}
+            onRetry={() => Promise.all([byId.refresh(), byText.refresh()])}
             note={
-              data?.byTask.more === true &&
-              'Not everything was looked at: only the first 200 jobs of each queue, and 200 jobs in all. The list of a queue shows more.'
+              foundByText?.more === true &&
+              'Not every job was looked at: a search ends after about a second, or with 200 jobs. The list of a queue goes on, with the same text as its filter.'
             }
-            empty="No job of exactly this task is among the jobs that were looked at."
+            empty="No job that was looked at has this text in its id, task, group, fields or input."
           />
         </>
       )}
@@ -94,8 +96,8 @@ function SearchForm({ asked }: { readonly asked: string }) {
           type="search"
           name="q"
           class="field"
-          placeholder="Job id, task or queue"
-          aria-label="Job id, task or queue"
+          placeholder="Job id, or text of a job"
+          aria-label="Job id, or text of a job"
           defaultValue={asked}
           maxLength={256}
         />
@@ -132,7 +134,7 @@ interface FoundProps {
   readonly rows: readonly JobRow[] | undefined
   readonly error: Error | undefined
   readonly onRetry: () => void
-  readonly note: string | false
+  readonly note?: string | false
   readonly empty: string
 }
 
@@ -153,18 +155,13 @@ function JobsFound({ title, rows, error, onRetry, note, empty }: FoundProps) {
   )
 }
 
-/** A text that cannot be an id or a task finds nothing; other errors are shown. */
-async function search(asked: string, signal: AbortSignal): Promise<FoundBoth> {
-  if (asked === '') return { asked, byId: nothing, byTask: nothing }
-  const [byId, byTask] = await Promise.all([foundBy({ id: asked }, signal), foundBy({ task: asked }, signal)])
-  return { asked, byId, byTask }
-}
-
-async function foundBy(sought: Readonly<Record<string, string>>, signal: AbortSignal): Promise<Found> {
+/** A text that cannot be an id finds nothing by it; other errors are shown. */
+async function search(by: 'id' | 'text', asked: string, signal: AbortSignal): Promise<FoundFor> {
+  if (asked === '') return { asked, ...nothing }
   try {
-    return await get<Found>('search', { query: sought, signal })
+    return { asked, ...(await get<Found>('search', { query: { [by]: asked }, signal })) }
   } catch (error) {
-    if (error instanceof ApiError && error.code === 'argument-invalid') return nothing
+    if (error instanceof ApiError && error.code === 'argument-invalid') return { asked, ...nothing }
     throw error
   }
 }

@@ -7,7 +7,14 @@ import { idMistake, isJobId, orderedIdOf } from '../../core/values/ids.js'
 import type { JobSelection, Step, StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../store-facets.js'
-import { type FilteredAction, type FilteredSteps, filteredSteps, filterOf, type JobFilter } from './job-filter.js'
+import {
+  type FilteredAction,
+  type FilteredSteps,
+  filteredSteps,
+  filterOf,
+  type JobFilter,
+  type ShownRecord,
+} from './job-filter.js'
 import type { StepLoop } from './step-loop.js'
 
 /**
@@ -30,6 +37,7 @@ interface ChosenParts {
   readonly queue: string
   readonly registry: Registry | undefined
   readonly look: () => Promise<Store>
+  readonly shown: ShownRecord
   /** Runs the steps. */
   readonly loop: StepLoop
 }
@@ -55,7 +63,7 @@ export class ChosenJobs {
 
   /** The steps of an action on the jobs that a filter chooses, from a cursor on. Throws `InvalidArgumentError`. */
   async steps(where: JobFilter, open: () => Promise<ChosenAction>, cursor?: string): Promise<FilteredSteps> {
-    const { state, matches } = filterOf(where)
+    const { state, matches } = filterOf(where, this.#parts.shown)
     const { states, list, act, needs } = await open()
     const chosen = states.filter((one) => state === undefined || one === state)
     const all = (job: StoredJob) => matches(job) && (needs?.(job) ?? true)

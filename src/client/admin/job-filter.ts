@@ -1,7 +1,7 @@
 /** A job filter: a choice of jobs by what they are; and the steps of an action on the jobs that it chooses. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import { type JobState, jobStates, stateHint } from '../../core/job/job.js'
+import { type JobRecord, type JobState, jobStates, stateHint } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import type { JobFields } from '../../core/job/job-fields.js'
 import { describe } from '../../core/messages/describe.js'
@@ -11,6 +11,7 @@ import { callForms, callOptions } from '../../core/values/call-check.js'
 import { defined } from '../../core/values/defined.js'
 import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
+import { recordJson } from '../../core/values/json.js'
 import type { Page, Step, StoredJob } from '../../stores/contract/job-records.js'
 
 /** The conditions on a job. All that are given must hold, and at least one must be given. */
@@ -26,6 +27,12 @@ export interface JobFilter {
    * an error: their reason.
    */
   readonly error?: string | undefined
+  /**
+   * Only jobs that have this text, 1 to 1,000 characters, in their id, task, group, a field as `name=value`, or their input as
+   * JSON, as records print it; upper and lower case are alike. An input that this mill cannot decode has none. Of an ordered
+   * job the first ten payloads count. It reads every input of the queue, so it takes longer than the other conditions.
+   */
+  readonly text?: string | undefined
   /** Only jobs in this state. Default: every state that the call is about. */
   readonly state?: JobState | undefined
   /** Only jobs that were enqueued at this moment or later. */
@@ -39,7 +46,7 @@ export type ListFilter = Omit<JobFilter, 'task' | 'state'>
 
 /** The forms of a filter's options, for the check of a call. */
 export const filterForms = {
-  ...{ group: callForms.own, fields: callForms.own, error: callForms.text },
+  ...{ group: callForms.own, fields: callForms.own, error: callForms.text, text: callForms.text },
   ...{ from: callForms.own, to: callForms.own },
 } as const
 
@@ -47,8 +54,14 @@ const checkFilter = callOptions('where', { ...filterForms, task: callForms.own, 
 
 type Matches = (job: StoredJob) => boolean
 
+/** The record of a job, as far as the caller may see it: a text is looked for in nothing else. */
+export type ShownRecord = (job: StoredJob) => JobRecord
+
 /** Whether a job is chosen. Throws `InvalidArgumentError` for a filter that says nothing, or something wrong. */
-export function filterOf(where: JobFilter): { readonly state?: JobState; readonly matches: Matches } {
+export function filterOf(
+  where: JobFilter,
+  shown: ShownRecord,
+): { readonly state?: JobState; readonly matches: Matches } {
   checkFilter(where)
   const { task, state, ...listed } = where
   if (Object.values(where).every((value) => value === undefined))
@@ -60,25 +73,43 @@ export function filterOf(where: JobFilter): { readonly state?: JobState; readonl
   if (task !== undefined && typeof task !== 'string') refuseNoTask(task, 'where({ task })')
   const isOfTask: Matches = ({ task: name }) =>
     task === undefined || (typeof task === 'string' ? task === name : isNameOf(task, name))
-  const rest = listFilterOf(listed)
+  const rest = listFilterOf(listed, shown)
   return { ...defined({ state }), matches: (job) => isOfTask(job) && rest(job) }
 }
 
 /** Whether a listed job is chosen. Throws `InvalidArgumentError`. */
-export function listFilterOf({ group, fields, error, from, to }: ListFilter): Matches {
+export function listFilterOf({ group, fields, error, text, from, to }: ListFilter, shown: ShownRecord): Matches {
   const name = group === undefined ? undefined : groupNameOf(group)
   if (group !== undefined && name === undefined) throw new InvalidArgumentError(`group ${groupMistake(group)}`)
   if (fields !== undefined && (typeof fields !== 'object' || fields === null || Array.isArray(fields)))
     throw new InvalidArgumentError(`fields must be an object of names and values; got ${describe(fields)}.`)
   const wanted = Object.entries(fields ?? {})
   const kind = error === undefined ? undefined : errorKind(error)
+  const sought = text === undefined ? undefined : checkedText(text)
   const [fromAt, toAt] = [momentOf(from, 'from'), momentOf(to, 'to')]
   return (job) =>
     (name === undefined || (job.group ?? '') === name) &&
     wanted.every(([field, value]) => job.fields?.[field] === value) &&
     (kind === undefined || kindOf(job) === kind) &&
     (fromAt === undefined || job.createdAt >= fromAt) &&
-    (toAt === undefined || job.createdAt < toAt)
+    (toAt === undefined || job.createdAt < toAt) &&
+    (sought === undefined || hasText(shown(job), sought))
+}
+
+const longestText = 1_000
+
+/** The text as it is compared. Throws `InvalidArgumentError`. */
+function checkedText(text: string): string {
+  if (text !== '' && text.length <= longestText) return text.toLowerCase()
+  throw new InvalidArgumentError(`text must have 1 to 1,000 characters; got ${text.length}.`)
+}
+
+function hasText({ id, task, group, fields = {}, input, payloads = [] }: JobRecord, text: string): boolean {
+  const has = (part: string | undefined) => part?.toLowerCase().includes(text) === true
+  const isIn = (value: unknown) => value !== undefined && has(recordJson(value))
+  if (has(id) || has(task) || has(group) || isIn(input)) return true
+  if (Object.entries(fields).some(([name, value]) => has(`${name}=${value}`))) return true
+  return payloads.some(({ input: one }) => isIn(one))
 }
 
 function kindOf({ error, reason }: StoredJob): string | undefined {
@@ -101,7 +132,7 @@ export interface FilteredAction {
   /** The states of the jobs that the action changes; a job that moves on meanwhile is met in a later one. */
   readonly states: readonly JobState[]
   readonly matches: Matches
-  readonly list: (query: { state: JobState; by: 'id'; limit: number; cursor?: string }) => Promise<Page>
+  readonly list: (query: { state: JobState; by: 'time'; limit: number; cursor?: string }) => Promise<Page>
   readonly act: (ids: readonly string[]) => Promise<Step>
 }
 
@@ -114,7 +145,8 @@ export interface FilteredSteps {
 }
 
 /**
- * The steps of an action on chosen jobs, one page each. Jobs that are enqueued meanwhile may be passed over. `from`: the
+ * The steps of an action on chosen jobs, one page each, in the order of time: of a queue on Redis no key is ordered by id, and
+ * each page of a listing by id reads all of them. Jobs that are enqueued meanwhile may be passed over. `from`: the
  * cursor at which the same action was left. The store, or this, throws `InvalidArgumentError` for another text.
  */
 export function filteredSteps({ states, matches, list, act }: FilteredAction, from?: string): FilteredSteps {
@@ -124,7 +156,7 @@ export function filteredSteps({ states, matches, list, act }: FilteredAction, fr
     step: async () => {
       const [state] = left
       if (state === undefined) return { changed: 0, more: false }
-      const page = await list({ state, by: 'id', limit: pageSize, ...defined({ cursor }) })
+      const page = await list({ state, by: 'time', limit: pageSize, ...defined({ cursor }) })
       const ids = page.jobs.filter(matches).map(({ id }) => id)
       let changed = 0
       for (let more = ids.length > 0; more; ) {

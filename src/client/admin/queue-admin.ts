@@ -71,6 +71,8 @@ export interface AdminParts {
   readonly registry?: Registry
   /** What enqueues jobs again; a mill gives it. */
   readonly repeater?: Repeater
+  /** What the caller may see of a job. Default: all of it. */
+  readonly shown?: (job: JobRecord) => JobRecord
   /** Ends the feeds. */
   readonly closing?: AbortSignal
   /** Default: the system's. */
@@ -105,6 +107,7 @@ export class QueueAdmin {
   readonly #packing: Packing
   readonly #registry: Registry | undefined
   readonly #repeater: Repeater | undefined
+  readonly #shown: (job: StoredJob) => JobRecord
   readonly #closing: AbortSignal | undefined
   readonly #clock: Pick<Clock, 'now'>
   readonly #total: StepLoop
@@ -116,7 +119,7 @@ export class QueueAdmin {
    * @internal
    */
   constructor(name: string, parts: AdminParts, loop?: StepLoop) {
-    const { connect, look = connect, packing, registry, repeater, closing, clock = systemClock } = parts
+    const { connect, look = connect, packing, registry, repeater, shown, closing, clock = systemClock } = parts
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect, clock)
     this.limits = new LimitsAdmin(name, look, connect)
@@ -125,10 +128,11 @@ export class QueueAdmin {
     this.#packing = packing
     this.#registry = registry
     this.#repeater = repeater
+    this.#shown = (job) => (shown === undefined ? recordOf(job, packing) : shown(recordOf(job, packing)))
     this.#closing = closing
     this.#clock = clock
     this.#total = loop ?? total
-    this.#chosen = new ChosenJobs({ queue: name, registry, look, loop: this.#total })
+    this.#chosen = new ChosenJobs({ queue: name, registry, look, shown: this.#shown, loop: this.#total })
     this.#patientTotal = loop ?? patientTotal
     refuseMore('jobs.', this.jobs, {
       promised: {
@@ -545,7 +549,7 @@ export class QueueAdmin {
     task: TaskOf<Input, Result> | undefined,
     filter: ListFilter,
   ): Promise<JobPage<Input, Result>> {
-    const matches = listFilterOf(filter)
+    const matches = listFilterOf(filter, this.#shown)
     const listed = jobs.filter((job) => (task === undefined || isNameOf(task, job.task)) && matches(job))
     const records = (await this.#recordsOf(listed)) as JobRecord<Input, Result>[]
     return { jobs: records, ...(cursor && { cursor }) }

@@ -177,7 +177,7 @@ export const jobEndpoints = [
     method: 'GET',
     path: '/queues/:queue/jobs',
     summary:
-      'Its jobs, page by page, in `waits` why each has not begun; with `task`, `group`, `fields`, `error`, `from` and `to` only those of each page',
+      'Its jobs, page by page, in `waits` why each has not begun; with `task` or a filter only those of each page, and pages without any are passed over for a second',
     query: {
       state,
       by: v.exactOptional(v.picklist(['id', 'time', 'retry'])),
@@ -187,12 +187,11 @@ export const jobEndpoints = [
       limit,
     },
     answer: page,
-    run: async ({ window, params: { queue = '' }, query: { task, ...query } }) => {
+    run: async ({ window, params: { queue = '' }, query }) => {
       const admin = await window.known(queue)
-      const { jobs, cursor: next } = await admin.jobs.list(query)
-      const listed = task === undefined ? jobs : jobs.filter(window.isOfTask(task))
-      const waits = await explained(await window.mill.adminParts.look(), queue, listed, Date.now())
-      const items = listed.map((job, i) => ({ ...window.shown(job), ...waitsIn(waits[i]!) }))
+      const { jobs, cursor: next } = await window.pageWithJobs(query, admin.jobs.list)
+      const waits = await explained(await window.mill.adminParts.look(), queue, jobs, Date.now())
+      const items = jobs.map((job, i) => ({ ...window.shown(job), ...waitsIn(waits[i]!) }))
       return { items, ...defined({ cursor: next }) }
     },
   }),

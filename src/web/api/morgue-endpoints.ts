@@ -15,7 +15,7 @@ export const morgueEndpoints = [
     method: 'GET',
     path: '/queues/:queue/morgue',
     summary:
-      'Its dead jobs, page by page; with `task`, `group`, `fields`, `error`, `from` and `to` only those of each page',
+      'Its dead jobs, page by page; with `task` or a filter only those of each page, and pages without any are passed over for a second',
     query: {
       by: v.exactOptional(v.picklist(['id', 'time'])),
       task: v.exactOptional(taskName),
@@ -24,10 +24,9 @@ export const morgueEndpoints = [
       limit,
     },
     answer: page,
-    run: async ({ window, params: { queue = '' }, query: { task, ...query } }) => {
-      const { jobs, cursor: next } = await (await window.known(queue)).morgue.list(query)
-      const listed = task === undefined ? jobs : jobs.filter(window.isOfTask(task))
-      return { items: listed.map((job) => window.shown(job)), ...defined({ cursor: next }) }
+    run: async ({ window, params: { queue = '' }, query }) => {
+      const { jobs, cursor: next } = await window.pageWithJobs(query, (await window.known(queue)).morgue.list)
+      return { items: jobs.map((job) => window.shown(job)), ...defined({ cursor: next }) }
     },
   }),
   endpoint({

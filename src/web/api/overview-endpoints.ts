@@ -1,14 +1,18 @@
 /** The endpoints over all queues: the overview, its sums in Lowkiq's shape, the search, and the overview as it changes. */
 
 import * as v from 'valibot'
+import type { ListFilter } from '../../client/admin/job-filter.js'
+import type { JobPage } from '../../client/admin/queue-looks.js'
 import type { JobRecord } from '../../core/job/job.js'
+import { systemClock } from '../../core/platform/clock.js'
+import { defined } from '../../core/values/defined.js'
 import { WebRefusal } from '../failure.js'
-import type { MillWindow } from '../mill-window.js'
+import { type MillWindow, searchEnd } from '../mill-window.js'
 import { lowkiqStats, overviewOf } from '../state/overview.js'
 import { namedQueues, queueRows } from '../state/queue-rows.js'
 import { noSparks, sparksOfLast } from '../state/sparks.js'
 import { endpoint } from './endpoint.js'
-import { jobId, page, taskName, wholeText } from './shapes.js'
+import { jobId, listFilter, page, taskName, wholeText } from './shapes.js'
 
 /** How many minutes a sparkline shows. */
 const defaultMinutes = 60
@@ -30,13 +34,14 @@ export const overviewEndpoints = [
   endpoint({
     method: 'GET',
     path: '/search',
-    summary: 'Jobs of all queues by id, or by task among the first 200 of each queue',
-    query: { id: v.exactOptional(jobId), task: v.exactOptional(taskName) },
+    summary:
+      'Jobs of all queues by id, or by task and a filter, at most 200; `more`: not all were looked at in about a second',
+    query: { id: v.exactOptional(jobId), task: v.exactOptional(taskName), ...listFilter },
     answer: page,
-    run: async ({ window, query: { id, task } }) => {
-      if ((id === undefined) === (task === undefined))
-        throw new WebRefusal('argument-invalid', 'a search is for either `id` or `task`.')
-      const { items, more } = id !== undefined ? await jobsById(window, id) : await jobsOfTask(window, task!)
+    run: async ({ window, query: { id, ...sought } }) => {
+      if ((id === undefined) === (Object.keys(sought).length === 0))
+        throw new WebRefusal('argument-invalid', 'a search is for either `id`, or `task` and a filter such as `text`.')
+      const { items, more } = id !== undefined ? await jobsById(window, id) : await jobsLike(window, sought)
       return { items: items.map((job) => window.shown(job)), more }
     },
   }),
@@ -58,39 +63,50 @@ interface FoundJobs {
 const mostQueues = 500
 const queuesPerTrip = 50
 const mostItems = 200
-/** The jobs of each queue whose task is looked at. */
-const jobsPerQueue = 200
+/** The jobs of a queue that are looked at before the next queue has its turn. */
+const jobsPerTurn = 200
 
 /** For an ordered queue both the live job of the id and its entry in the morgue. */
 async function jobsById(window: MillWindow, id: string): Promise<FoundJobs> {
-  return search(window, async (name, kind) => {
+  return search(window, async ({ name, kind }) => {
     const { jobs, morgue } = window.queue(name)
     const live = await jobs.get(id)
     const dead = kind === 'ordered' && live?.state !== 'dead' ? await morgue.get(id) : undefined
-    return { jobs: [live, dead].filter((job) => job !== undefined), more: false }
+    return { jobs: [live, dead].filter((job) => job !== undefined) }
   })
 }
 
-/** Looks at the first 200 jobs of each queue. */
-async function jobsOfTask(window: MillWindow, task: string): Promise<FoundJobs> {
-  return search(window, async (name) => {
-    const { jobs, cursor } = await window.queue(name).jobs.list({ limit: jobsPerQueue })
-    return { jobs: jobs.filter(window.isOfTask(task)), more: cursor !== undefined }
-  })
-}
-
-async function search(
+/** Goes through the queues page by page, in turn, so that a long one hides none of the others. */
+async function jobsLike(
   window: MillWindow,
-  look: (queue: string, kind: 'plain' | 'ordered') => Promise<{ readonly jobs: JobRecord[]; readonly more: boolean }>,
+  { task, ...filter }: ListFilter & { readonly task?: string },
 ): Promise<FoundJobs> {
-  const queues = await namedQueues(window.mill)
+  const isListed = task === undefined ? () => true : window.isOfTask(task)
+  return search(window, async ({ name, cursor }) => {
+    const page = await window.queue(name).jobs.list({ ...filter, limit: jobsPerTurn, ...defined({ cursor }) })
+    return { ...page, jobs: page.jobs.filter(isListed) }
+  })
+}
+
+interface SearchedQueue {
+  readonly name: string
+  readonly kind: 'plain' | 'ordered'
+  /** Where the search in it goes on. */
+  readonly cursor?: string
+}
+
+async function search(window: MillWindow, look: (queue: SearchedQueue) => Promise<JobPage>): Promise<FoundJobs> {
+  const queues: readonly SearchedQueue[] = (await namedQueues(window.mill)).map(({ name, kind }) => ({ name, kind }))
+  const untilAt = searchEnd()
   const items: JobRecord[] = []
-  let more = queues.length > mostQueues
-  for (let from = 0; from < Math.min(queues.length, mostQueues) && items.length < mostItems; from += queuesPerTrip) {
-    const some = queues.slice(from, from + queuesPerTrip)
-    const found = await Promise.all(some.map(({ name, kind }) => look(name, kind)))
-    items.push(...found.flatMap(({ jobs }) => jobs))
-    more ||= found.some((one) => one.more)
+  const left = queues.slice(0, mostQueues)
+  while (left.length > 0 && items.length < mostItems && systemClock.mono() < untilAt) {
+    const turn = left.splice(0, queuesPerTrip)
+    for (const [i, { jobs, cursor }] of (await Promise.all(turn.map(look))).entries()) {
+      items.push(...jobs)
+      if (cursor !== undefined) left.push({ ...turn[i]!, cursor })
+    }
   }
-  return { items: items.slice(0, mostItems), more: more || items.length > mostItems }
+  const more = left.length > 0 || queues.length > mostQueues || items.length > mostItems
+  return { items: items.slice(0, mostItems), more }
 }

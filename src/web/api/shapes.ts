@@ -131,6 +131,7 @@ const fieldsText = described(
 const filterParts = {
   group: v.exactOptional(v.pipe(v.string(), v.maxLength(256))),
   error: v.exactOptional(v.pipe(v.string(), v.maxLength(2_000))),
+  text: v.exactOptional(v.pipe(v.string(), v.minLength(1), v.maxLength(1_000))),
   from: v.exactOptional(instant),
   to: v.exactOptional(instant),
 }

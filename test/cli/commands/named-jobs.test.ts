@@ -189,7 +189,7 @@ describe('the table of jobs', () => {
     expect(shown({ ...dead, error: 'Error: first\n    at x' })).toContain('max-retries · Error: first')
   })
 
-  it('jobs are listed, and cancelled, by group, task and field', async () => {
+  it('jobs are listed, and cancelled, by group, task, field and text', async () => {
     const { cwd } = await waiting('default/a', 'default/b')
     await runJson('jobs fields default a node=eu-3', { cwd })
     const listed = await runJson<{ queues: { jobs: { id: string }[] }[] }>(
@@ -197,6 +197,14 @@ describe('the table of jobs', () => {
       { cwd },
     )
     expect(listed.queues[0]!.jobs.map(({ id }) => id)).toEqual(['a'])
+    const found = await runJson<{ queues: { queue: string; jobs: { id: string }[] }[] }>('jobs list --text EU-3', {
+      cwd,
+    })
+    expect(found.queues.map(({ queue, jobs }) => [queue, jobs.length])).toEqual([
+      ['default', 1],
+      ['slow', 0],
+    ])
+    expect(await runJson('jobs cancel default --text nobody', { cwd })).toEqual({ queue: 'default', cancelled: 0 })
     expect(await runJson('jobs cancel default --group nobody', { cwd })).toEqual({ queue: 'default', cancelled: 0 })
     expect(await runJson('jobs cancel default --field node=eu-3', { cwd })).toEqual({ queue: 'default', cancelled: 1 })
     expect(await run('jobs cancel default --from yesterday', { cwd })).toMatchObject({

@@ -1,8 +1,11 @@
 /** Jobs chosen by what they are: listed, counted and changed, on every store. */
 
-import { defineTask, type JobFilter, type Mill, millrace } from 'millrace'
+import { defineOrderedTask, defineTask, type JobFilter, type Mill, type MillOptions, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { errorKind } from '#src/core/messages/error-kind.js'
+import { Packing } from '#src/core/packing/packing.js'
+import { jsonCodec } from '#src/core/values/codec.js'
 import { testMill } from '../../test-mill.js'
 import { workerRedis } from '../../worker-redis.js'
 
@@ -12,8 +15,8 @@ const bill = defineTask({ name: 'bill', queue: 'mail', run: (_to: string) => {} 
 type Kind = 'memory' | 'sqlite' | 'postgres' | 'redis'
 const kinds: readonly Kind[] = ['memory', 'sqlite', 'postgres', 'redis']
 
-async function millOn(kind: Kind): Promise<Mill> {
-  const options = { queues: { mail: {} }, tasks: [send, bill] }
+async function millOn(kind: Kind, given: Partial<MillOptions> = {}): Promise<Mill> {
+  const options = { queues: { mail: {} }, tasks: [send, bill], ...given }
   if (kind !== 'redis') return testMill(options, kind)
   const { url } = await workerRedis()
   const mill = millrace({ ...options, store: url, namespace: `filter-${Math.random().toString(36).slice(2)}` }) as Mill
@@ -68,6 +71,53 @@ describe.each(kinds)('jobs chosen by a filter on %s', (kind) => {
     expect(await jobs.count({ from: new Date(0) })).toBe(501)
   })
 
+  it('are found by a text in their id, task, group, fields or input, and changed by it', async () => {
+    const mill = await millOn(kind)
+    await fill(mill)
+    const { jobs, morgue } = mill.queue('mail')
+    await mill.enqueue(send, 'Order 4711 of Ada', { id: 'a', priority: 3 })
+    await mill.enqueue(send, 'x', { id: 'b-4711', delay: '1h' })
+    await mill.enqueue(send, 'x', { id: 'c', group: 'shop-4711', fields: { order: 4712 } })
+    await mill.enqueue(bill, 'x', { id: 'd' })
+    expect(await jobs.count({ text: '4711' })).toBe(3)
+    expect(await jobs.count({ text: 'oRDER 4711 OF' })).toBe(1)
+    expect(await jobs.count({ text: 'order=4712' })).toBe(1)
+    expect(await jobs.count({ text: 'BILL' })).toBe(1)
+    expect(await jobs.count({ text: '4711', state: 'scheduled' })).toBe(1)
+    expect(await jobs.count({ text: '4711', group: 'shop-4711' })).toBe(1)
+    const { jobs: first, cursor } = await jobs.list({ text: '4711', limit: 200 })
+    expect([first.map(({ id }) => id), cursor === undefined]).toEqual([['a'], false])
+    expect(await jobs.bury({ text: 'ada' })).toBe(1)
+    expect((await morgue.list({ text: 'ada' })).jobs.map(({ id }) => id)).toEqual(['a'])
+    expect(await morgue.revive({ text: 'ada' })).toBe(1)
+    expect(await jobs.cancel({ text: '4711' })).toBe(3)
+    expect(await jobs.count({ text: '4711' })).toBe(0)
+  })
+
+  it('are found by the text of payloads, and of inputs that are compressed and sealed, if the key is here', async () => {
+    const orders = defineOrderedTask({ name: 'orders', id: (o: { id: string; note: string }) => o.id, run: () => {} })
+    const queues = { mail: {}, orders: { ordered: true } }
+    const keys = { new: Buffer.alloc(32, 7).toString('base64') }
+    const packing = { compress: { above: 100 }, seal: { current: 'new', keys } }
+    const sealed = await millOn(kind, { queues, tasks: [send, orders], ...packing })
+    const text = `order 4711 ${'x'.repeat(500)}`
+    await sealed.enqueue(send, text, { id: 'a' })
+    await sealed.enqueueMany(
+      orders,
+      [1, 2].map((n) => ({ id: 'o', note: `note ${n}` })),
+      ({ note }) => ({ score: Number(note.at(-1)) }),
+    )
+    const { jobs } = sealed.queue('mail')
+    const store = await sealed.adminParts.connect()
+    const [stored] = (await store.records!.list('mail', { by: 'time', limit: 1 })).jobs
+    expect(stored?.codec).toBe('json+gzip+sealed')
+    expect(await jobs.count({ text: 'order 4711' })).toBe(1)
+    expect(await sealed.queue('orders').jobs.count({ text: 'note 2' })).toBe(1)
+    const keyless = new QueueAdmin('mail', { connect: async () => store, packing: new Packing(jsonCodec) })
+    expect(await keyless.jobs.count({ text: 'order 4711' })).toBe(0)
+    expect(await keyless.jobs.count({ text: 'send' })).toBe(1)
+  })
+
   it('are revived by the kind of their error', async () => {
     const mill = await millOn(kind)
     const { jobs, morgue } = mill.queue('mail')
@@ -99,6 +149,9 @@ describe('a filter', () => {
     [{ fields: ['a'] as never }, /^fields must be an object/],
     [{ from: 'yesterday' }, /^from must be a valid Date or ISO-8601 text/],
     [{ error: 4 as never }, /where\(\{ error \}\)/],
+    [{ text: 4711 as never }, /where\(\{ text \}\)/],
+    [{ text: '' }, /^text must have 1 to 1,000 characters; got 0/],
+    [{ text: 'x'.repeat(1_001) }, /^text must have 1 to 1,000 characters; got 1001/],
   ]
 
   it.each(wrong)('that is wrong is refused, and changes nothing: %j', async (filter, message) => {

@@ -309,7 +309,7 @@ it('an ordered queue distinguishes the dead job of an id from the live one', asy
   expect(await scene.mill.queue('orders').jobs.get('7')).toMatchObject({ state: 'ready', payloadCount: 3 })
 })
 
-it('an id is opened in the queue that has it; a search for a task says what it left out', async () => {
+it('an id is opened in the queue that has it; a search for a text says what it left out', async () => {
   const { scene, open } = await opened('sqlite')
   await scene.mill.enqueueMany(
     mail,
@@ -321,7 +321,7 @@ it('an id is opened in the queue that has it; a search for a task says what it l
   await page.goto(`${page.url()}search?q=letter-007`)
   await page.waitForURL('**/queues/mail/jobs/letter-007')
   await page.goto(new URL('../../../search?q=send-mail', page.url()).href)
-  await page.getByText('Not everything was looked at').waitFor()
+  await page.getByText('Not every job was looked at').waitFor()
 })
 
 it('a job that is not kept has a page that says why, and where to look', async () => {
@@ -329,7 +329,7 @@ it('a job that is not kept has a page that says why, and where to look', async (
   const page = await open('queues/mail/jobs/none')
   await page.getByText('Nothing is kept of this job').waitFor()
   await page.getByRole('link', { name: 'Look for this id in all queues' }).click()
-  await page.getByText('No queue keeps a job with exactly this id.').waitFor()
+  await page.getByText('No job that was looked at has this text').waitFor()
 })
 
 it('a read-only page offers no changes, and says which data are hidden', async () => {

@@ -1,4 +1,4 @@
-/** The list filters: the task, the group, a field and the error of the listed jobs, and their order; all are in the address. */
+/** The list filters: the task, the group, a field, the error and a text of the listed jobs, and their order; all are in the address. */
 
 import { Select } from '../../parts/form-field.js'
 import { filterList } from '../../state/cursor-pages.js'
@@ -16,6 +16,7 @@ const texts = [
   ['group', 'Group', 'Only jobs of this group'],
   ['field', 'Field=value', 'Only jobs with this value of a field, as order=4711'],
   ['error', 'Error', 'Only jobs with an error of this kind'],
+  ['text', 'Text', 'Only jobs with this text in their id, task, group, fields or input'],
 ] as const
 
 /** What a list shows of its jobs; absent: all of them. */

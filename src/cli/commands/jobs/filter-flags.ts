@@ -12,6 +12,7 @@ export interface FilterFlags {
   readonly group?: string
   readonly field?: readonly string[]
   readonly error?: string
+  readonly text?: string
   readonly from?: string
   readonly to?: string
 }
@@ -21,12 +22,13 @@ export function withFilter(command: Command): Command {
     .option('--group <group>', "only jobs of this group; '' for those without one")
     .option('--field <name=value>', 'only jobs with this value of a field; may be repeated', eachFlag)
     .option('--error <text>', 'only jobs with an error of this kind: ids and numbers in it may differ')
+    .option('--text <text>', 'only jobs with this text in their id, task, group, fields or input')
     .option('--from <time>', 'only jobs enqueued at this time or later, ISO-8601 with a zone')
     .option('--to <time>', 'only jobs enqueued before this time')
 }
 
-export function listFilterIn({ group, field, error, from, to }: FilterFlags): ListFilter {
-  return defined({ group, error, from, to, fields: field && fieldsIn(field) })
+export function listFilterIn({ group, field, error, text, from, to }: FilterFlags): ListFilter {
+  return defined({ group, error, text, from, to, fields: field && fieldsIn(field) })
 }
 
 /** The filter of an action, which may be of one task too; undefined if no flag says one. */
