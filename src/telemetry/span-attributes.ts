@@ -52,6 +52,7 @@ export interface RunMessage {
   readonly crashes: number
   readonly group?: string
   readonly runAt: Date
+  readonly waitedUntil?: Date
   /** For an ordered job one for each payload; undefined if unknown. */
   readonly traces: readonly (TraceContext | undefined)[]
 }
@@ -73,11 +74,12 @@ export function commonTrace(messages: readonly RunMessage[]): TraceContext | und
 /** `now`: in ms since 1970. */
 export function runAttributes(run: TaskRun, messages: readonly RunMessage[], now: number): Attributes {
   const [first] = messages
-  const due = messages.map(({ runAt }) => runAt.getTime())
+  // As the lag of a queue counts.
+  const able = messages.map(({ runAt, waitedUntil = runAt }) => waitedUntil.getTime())
   return {
     'millrace.task': run.task.name,
     'millrace.discipline': disciplineOf(run),
-    ...(due.length === 0 ? {} : { 'millrace.lag_ms': Math.max(0, now - Math.min(...due)) }),
+    ...(able.length === 0 ? {} : { 'millrace.lag_ms': Math.max(0, now - Math.min(...able)) }),
     ...(isMany(run)
       ? { 'messaging.batch.message_count': messages.length }
       : first && {

@@ -114,12 +114,24 @@ function contextOf(
 }
 
 function jobContext(task: AnySingleTask, given: GivenJob & Partial<GivenJoin<JoinSets>>): TestContext {
-  const { lastCheckpoint, signals, meta = {}, lastError, createdAt, runAt, expiresAt, joined, ...job } = given
+  const {
+    lastCheckpoint,
+    signals,
+    meta = {},
+    lastError,
+    createdAt,
+    runAt,
+    waitedUntil,
+    expiresAt,
+    joined,
+    ...job
+  } = given
   const claim: Claim = {
     ...claimOf(task, job),
     ...defined({
       createdAt: createdAt?.getTime(),
       runAt: runAt?.getTime(),
+      waitedUntil: waitedUntil?.getTime(),
       expiresAt: expiresAt?.getTime(),
       error: lastError,
     }),

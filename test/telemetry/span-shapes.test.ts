@@ -4,6 +4,7 @@ import { trace } from '@opentelemetry/api'
 import { defineOrderedTask, defineTask, many, snooze } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { type RunMessage, runAttributes } from '#src/telemetry/span-attributes.js'
 import { scriptedTask } from '../scripted-task.js'
 import { idOf, inSpan, SpanScene, shown, tracedStores, traceOf } from './span-scene.js'
 
@@ -289,4 +290,19 @@ describe('the span of an enqueue', () => {
 
     expect(shown(await of.span('send')).attributes).not.toHaveProperty('messaging.destination.name')
   })
+})
+
+it('the lag of a run counts from when its oldest job could begin, as the lag of its queue does', () => {
+  const run = { task: defineTask({ name: 'mail', run: async () => {} }) } as unknown as Parameters<
+    typeof runAttributes
+  >[0]
+  const message = (runAt: number, waitedUntil?: number): RunMessage => ({
+    ...{ id: 'a', attempt: 1, crashes: 0, runAt: new Date(runAt), traces: [] },
+    ...(waitedUntil === undefined ? {} : { waitedUntil: new Date(waitedUntil) }),
+  })
+  const lag = (...messages: RunMessage[]) => runAttributes(run, messages, 10_000)['millrace.lag_ms']
+
+  expect(lag(message(4_000))).toBe(6_000)
+  expect(lag(message(4_000, 9_000))).toBe(1_000)
+  expect(lag(message(4_000, 9_000), message(7_000))).toBe(3_000)
 })

@@ -291,6 +291,7 @@ export interface JobRow {
   readonly createdAt: Instant
   readonly updatedAt: Instant
   readonly runAt: Instant
+  readonly waitedUntil?: Instant
   readonly expiresAt?: Instant
   readonly startedAt?: Instant
   readonly finishedAt?: Instant

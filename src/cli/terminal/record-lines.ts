@@ -161,10 +161,12 @@ export function fieldLines(record: object, remarks: Readonly<Record<string, stri
 
 /** Remarks on the instants of a job: how long it waits, waited and ran. */
 function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord, string>> {
-  const { state, reason, attempt, createdAt, updatedAt, runAt, expiresAt, startedAt, finishedAt, awaits } = job
+  const { state, reason, attempt, createdAt, updatedAt, runAt, waitedUntil, expiresAt, startedAt, finishedAt, awaits } =
+    job
   const isRunning = state === 'running'
-  // A start before the due time is from an earlier attempt.
-  const begun = startedAt !== undefined && startedAt >= runAt ? startedAt : undefined
+  const [ableAt, wasAble] = waitedUntil === undefined ? [runAt, 'it was due'] : [waitedUntil, 'its wait was over']
+  // A start before that is from an earlier run.
+  const begun = startedAt !== undefined && startedAt >= ableAt ? startedAt : undefined
   return {
     ...(isRunning && startedAt === undefined && { state: 'reserved: its handler has not begun' }),
     ...(reason === 'max-retries' && { attempt: 'the last: none is left' }),
@@ -179,7 +181,9 @@ function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord,
           : `for a signal, for ${span(updatedAt, now)}`,
     }),
     ...(state === 'waiting' && awaits?.until && { awaits: fromNow(awaits.until, now) }),
-    ...(state === 'ready' && { runAt: `waits for ${span(runAt, now)}` }),
+    ...(state === 'ready' && {
+      [waitedUntil === undefined ? 'runAt' : 'waitedUntil']: `waits for ${span(ableAt, now)}`,
+    }),
     ...(expiresAt && {
       expiresAt:
         Number(expiresAt) > now
@@ -189,7 +193,7 @@ function remarksOn(job: JobRecord, now: number): Partial<Record<keyof JobRecord,
             : 'over: the next claim on its queue cancels it',
     }),
     ...(begun && {
-      startedAt: `${span(runAt, begun)} after it was due${isRunning ? `, runs for ${span(begun, now)}` : ''}`,
+      startedAt: `${span(ableAt, begun)} after ${wasAble}${isRunning ? `, runs for ${span(begun, now)}` : ''}`,
     }),
     ...(startedAt && finishedAt && { finishedAt: `ran for ${span(startedAt, finishedAt)}` }),
   }

@@ -84,6 +84,7 @@ export function recordOf(
     createdAt: new Date(job.createdAt),
     updatedAt: new Date(job.updatedAt),
     runAt: new Date(job.runAt),
+    waitedUntil: dateOf(job.waitedUntil),
     expiresAt: dateOf(job.expiresAt),
     startedAt: dateOf(job.startedAt),
     finishedAt: dateOf(job.finishedAt),

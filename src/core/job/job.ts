@@ -52,6 +52,8 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly updatedAt: Date
   /** When the job is, or was, due. */
   readonly runAt: Date
+  /** While it is ready or runs: until when it waited for other jobs or a signal, if that was later than `runAt`. */
+  readonly waitedUntil?: Date
   /**
    * From then on the job does not begin, and is cancelled as `expired` if it waits. Present while it waits or runs.
    */
@@ -183,6 +185,8 @@ export interface RunningJob extends JobOrigin {
   readonly meta: JobMeta
   readonly createdAt: Date
   readonly runAt: Date
+  /** Until when it waited for other jobs or a signal, if that was later than `runAt`: it could not begin before. */
+  readonly waitedUntil?: Date
   /** From then on the job does not begin again: a retry later than this is cancelled as `expired`. Absent: never. */
   readonly expiresAt?: Date
   /** The error of the attempt before this one, or why no worker could run the job since. */

@@ -404,6 +404,7 @@ export function runningJob(claim: Claim, task: AnyTask, stored: JobMeta): Runnin
     ...originIn(stored, claim),
     createdAt: new Date(claim.createdAt),
     runAt: new Date(claim.runAt),
+    ...(claim.waitedUntil === undefined ? {} : { waitedUntil: new Date(claim.waitedUntil) }),
     ...(claim.expiresAt === undefined ? {} : { expiresAt: new Date(claim.expiresAt) }),
     ...(claim.error === undefined ? {} : { lastError: ownError(claim.error) }),
   }

@@ -99,6 +99,8 @@ export interface Claim {
   readonly fence: number
   readonly createdAt: number
   readonly runAt: number
+  /** Until when it waited for other jobs or for a signal, if that was later than `runAt`: its lag counts from then. */
+  readonly waitedUntil?: number
   /** From then on no claim takes the job; absent: it does not expire. */
   readonly expiresAt?: number
   readonly error?: string

@@ -47,6 +47,8 @@ export interface StoredJob extends JobProcess {
   readonly createdAt: number
   readonly updatedAt: number
   readonly runAt: number
+  /** As in its claim, while it is ready or runs. */
+  readonly waitedUntil?: number
   /** Never empty. */
   readonly fields?: JobFields
   /**

@@ -1,6 +1,7 @@
 /** The record of a job, made from its row in a SQL store. */
 
 import type { StoredJob } from '../contract/job-records.js'
+import { waitedBeyond } from '../rules/sequence.js'
 import { noteBits, stateNames } from './job-row.js'
 import { placesIn } from './join-row.js'
 import { type Row, valueFromStored } from './stored-text.js'
@@ -26,6 +27,10 @@ export function storedJob(queue: string, row: Row): StoredJob {
     createdAt: row['created_at'],
     updatedAt: row['updated_at'] ?? row['finished_at'],
     runAt: Math.floor(Number(row['stamp']) / 1_000),
+    waitedUntil:
+      state === 'ready' || state === 'running'
+        ? waitedBeyond(Number(row['stamp']), row['waited_until'] as number | null)
+        : null,
     expiresAt: state === 'completed' ? null : row['expires_at'],
     startedAt: row['started_at'],
     finishedAt: row['finished_at'],

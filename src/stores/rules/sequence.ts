@@ -45,6 +45,11 @@ export function ableSince(stampUs: number, waitedUntilMs: number | null | undefi
   return Math.max(dueAt(stampUs), waitedUntilMs ?? 0)
 }
 
+/** Until when a job waited for another one or a signal, if it was due before that; otherwise that says nothing of it. */
+export function waitedBeyond(stampUs: number, waitedUntilMs: number | null | undefined): number | undefined {
+  return typeof waitedUntilMs === 'number' && waitedUntilMs > dueAt(stampUs) ? waitedUntilMs : undefined
+}
+
 /**
  * What becomes of the due time of a job that gets another place. It keeps its place among those of its priority if its due
  * time stays (`'kept'`) or it is due already (`'due'`, whether or not that was noticed). `'behind'`: it was not due, and is

@@ -182,6 +182,13 @@ describe('the table of jobs', () => {
     expect(shown({ ...dead, id })).not.toContain(id)
   })
 
+  it('counts how long a ready job waits from when it could begin', () => {
+    const [due, able] = [new Date(Date.now() - 7_200_000), new Date(Date.now() - 60_000)]
+    const ready = { ...dead, state: 'ready', attempt: 1, reason: undefined, runAt: due }
+    expect(shown(ready)).toContain('waits 2h')
+    expect(shown({ ...ready, waitedUntil: able })).toMatch(/waits 1m\b/)
+  })
+
   it('begins the note on a failed command with its last output', () => {
     const error =
       'ProcessDiedError: the command exited with code 3. The last that it printed:\nreading\nno such file\n    at x (y.js:1:1)'

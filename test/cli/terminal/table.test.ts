@@ -97,6 +97,18 @@ it.each([
   expect(lines).toContain(line)
 })
 
+it('a record counts the wait of a job from when it could begin', () => {
+  const waitedUntil = new Date('2026-11-25T04:00:00Z')
+  const began = (startedAt: Date, more = {}) =>
+    recordLines({ ...job, startedAt, finishedAt: startedAt, ...more } as JobRecord, terminal).find((line) =>
+      line.startsWith('startedAt'),
+    )
+  const startedAt = new Date('2026-11-25T04:00:05Z')
+  expect(began(startedAt)).toContain('1h 5s after it was due')
+  expect(began(startedAt, { waitedUntil })).toContain('  5s after its wait was over')
+  expect(began(at, { waitedUntil })).not.toContain('after')
+})
+
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
 const commands = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/
 

@@ -142,7 +142,11 @@ const since: JobColumn = {
   key: 'since',
   title: 'Since, or due',
   width: '6.5rem',
-  show: (job) => <Moment at={job.finishedAt ?? job.startedAt ?? job.runAt} />,
+  show: (job) => <Moment at={job.finishedAt ?? job.startedAt ?? job.waitedUntil ?? job.runAt} />,
+}
+const readySince: JobColumn = {
+  ...moment('runAt', 'Ready since'),
+  show: ({ waitedUntil, runAt }) => <Moment at={waitedUntil ?? runAt} />,
 }
 const created = moment('createdAt', 'Enqueued', 3)
 
@@ -165,7 +169,7 @@ const stateColumns: Readonly<Record<JobState | 'all', readonly JobColumn[]>> = {
   all: [id, task, state, since, fields, attempts, payloads, priority, error],
   waiting: [id, task, moment('createdAt', 'Waits since'), waits, fields, priority, group],
   scheduled: [id, task, moment('runAt', 'Due'), fields, attempts, payloads, priority, group, created],
-  ready: [id, task, moment('runAt', 'Ready since'), waits, fields, attempts, payloads, priority, group],
+  ready: [id, task, readySince, waits, fields, attempts, payloads, priority, group],
   running: [id, task, moment('startedAt', 'Started'), progress, fields, attempts, worker, group],
   completed: [id, task, moment('finishedAt', 'Completed'), took, fields, attempts, created],
   dead: [id, task, error, fields, failures, moment('finishedAt', 'Died'), created],

@@ -125,14 +125,14 @@ function payloadsOf({ payloadCount = 0, pendingCount = 0 }: JobRecord): string {
 
 /** The moment that matters in its state. */
 function momentOf(job: JobRecord, now: number): string {
-  const { state, createdAt, runAt, startedAt, finishedAt, updatedAt, awaits } = job
+  const { state, createdAt, runAt, waitedUntil = runAt, startedAt, finishedAt, updatedAt, awaits } = job
   switch (state) {
     case 'scheduled':
       return `due ${fromNow(runAt, now)}`
     case 'waiting':
       return `waits ${formatDuration(Math.max(0, now - (awaits === undefined ? createdAt : updatedAt).getTime()))}`
     case 'ready':
-      return `waits ${formatDuration(Math.max(0, now - runAt.getTime()))}`
+      return `waits ${formatDuration(Math.max(0, now - waitedUntil.getTime()))}`
     case 'running':
       return startedAt === undefined ? 'reserved' : `for ${formatDuration(Math.max(0, now - startedAt.getTime()))}`
     default:

@@ -17,6 +17,32 @@ export const waitedLags = joinConcern('the lag of jobs that have waited', [exact
     assert.deepEqual(await lagsOf(scene), [3_000, 3_000])
   },
 
+  async 'a join that has waited says until when, in its record and its claim, until it has failed'(scene) {
+    await scene.join({ sets: { all: 1 } })
+    await scene.add('behind')
+    await scene.advance(5_000)
+    const waitedUntil = await scene.now()
+    await scene.completes()
+    await scene.advance(5_000)
+    const record = () => scene.records.get(scene.queue, 'join')
+    assert.equal((await record())?.waitedUntil, waitedUntil)
+    const claim = await scene.claimOne()
+    assert.deepEqual([claim.id, claim.waitedUntil], ['join', waitedUntil])
+    assert.equal((await record())?.waitedUntil, waitedUntil)
+    const { jobs } = await scene.records.list(scene.queue, { by: 'time', limit: 10 })
+    const waits = jobs.map((job) => [job.id, job.waitedUntil])
+    assert.deepEqual(waits, [
+      ['join', waitedUntil],
+      ['behind', undefined],
+    ])
+    await scene.end(claim, { kind: 'retry', delayMs: 0 })
+    assert.equal((await record())?.waitedUntil, undefined)
+    assert.deepEqual(
+      (await scene.claim({ limit: 2 })).claims.map((one) => one.waitedUntil),
+      [undefined, undefined],
+    )
+  },
+
   async 'the lag of a delayed join counts from when it is due'(scene) {
     await scene.join({ sets: { all: 1 }, job: { delayMs: 5_000 } })
     await scene.advance(10_000)
@@ -108,6 +134,7 @@ export const waitedLags = joinConcern('the lag of jobs that have waited', [exact
     await wake(scene, 'a')
     await scene.advance(3_000)
     assert.deepEqual(await lagsOf(scene), [3_000, 3_000])
+    assert.equal((await scene.claimOne()).waitedUntil, (await scene.now()) - 3_000)
   }),
 
   'a wait for a signal that came first is over when the run ends': joinCase([steps], async (scene) => {

@@ -17,7 +17,7 @@ import type { HeldClaim } from '../../contract/worker-registry.js'
 import { leavesRemains } from '../../rules/bounds.js'
 import { weightOf } from '../../rules/claim-weight.js'
 import type { PayloadEntry } from '../../rules/payloads.js'
-import { dueAt } from '../../rules/sequence.js'
+import { dueAt, waitedBeyond } from '../../rules/sequence.js'
 import type { PayloadSet } from './payload-set.js'
 
 export interface MemoryJob {
@@ -206,6 +206,7 @@ export function claimOf(job: MemoryJob): Claim {
     fence: job.fence,
     createdAt: job.createdAt,
     runAt: dueAt(job.stamp),
+    waitedUntil: waitedBeyond(job.stamp, job.waitedUntil),
     expiresAt: job.expiresAt,
     error: job.error,
     checkpoint: job.checkpoint,
@@ -252,6 +253,8 @@ export function storedJob(job: MemoryJob, as: 'listed' | 'alone'): StoredJob {
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
     runAt: dueAt(job.stamp),
+    waitedUntil:
+      job.state === 'ready' || job.state === 'running' ? waitedBeyond(job.stamp, job.waitedUntil) : undefined,
     fields: job.fields,
     expiresAt: job.state === 'completed' ? undefined : job.expiresAt,
     startedAt: job.startedAt,

@@ -37,7 +37,7 @@ BEGIN
     FROM u HAVING count(*) > 0),
   c AS (INSERT INTO @.lane_count SELECT q.qid, grp, count(*) FROM u WHERE grp IS NOT NULL GROUP BY grp),
   y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u HAVING count(*) > 0)
-  SELECT json_agg(json_build_array(id, task, '', NULL, NULL, 0, attempt, crashes, created_ms, stamp, NULL, error, NULL, 0, grp, payloads, has_more)
+  SELECT json_agg(json_build_array(id, task, '', NULL, NULL, 0, attempt, crashes, created_ms, stamp, NULL, error, NULL, 0, grp, NULL, payloads, has_more)
       ORDER BY stamp, seq, id), count(*), coalesce(sum(bytes), 0) INTO jobs, taken_n, taken_weight FROM u;
   PERFORM @.clear_bare_1(q, p_got, t);
   RETURN json_build_object('jobs', jobs, 'taken', taken_n, 'load', p_load + taken_weight);

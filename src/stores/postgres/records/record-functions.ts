@@ -11,7 +11,7 @@ const payloads = (head: string, hand: string, full: boolean) =>
 export const liveRow = (full: boolean) => `json_build_object('id', j.id, 'task', j.task,
   'state', CASE WHEN j.pool = -1 THEN 5 WHEN j.fence > 0 THEN 2 WHEN abs(j.stamp) > @.us() THEN 0 ELSE 1 END,
   'payload', j.payload, 'codec', j.codec, 'meta', j.meta, 'rank', j.rank, 'attempt', j.attempt, 'crashes', j.crashes,
-  'suspect', (j.pool = 1)::int, 'created_at', j.created_ms, 'updated_at', j.updated_ms, 'stamp', abs(j.stamp), 'expires_at', j.expires_ms,
+  'suspect', (j.pool = 1)::int, 'created_at', j.created_ms, 'updated_at', j.updated_ms, 'stamp', abs(j.stamp), 'waited_until', j.waited_ms, 'expires_at', j.expires_ms,
   'started_at', o.started_ms, 'worker', coalesce(o.worker, b.worker), 'host', o.host, 'boot', o.boot, 'pidns', o.pidns, 'pid', o.pid,
   'ticks', o.ticks, 'progress', o.progress, 'fields', c.fields, 'error', j.error, 'grp', j.grp, 'places', j.places, 'flags', j.flags,
   'reason', CASE WHEN j.flags & 8 > 0 THEN c.reason END, 'awaits', w.signal, 'awaits_until', w.until, ${payloads('j.head', 'j.hand', full)}

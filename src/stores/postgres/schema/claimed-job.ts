@@ -1,13 +1,13 @@
 /** A job as a claim hands it out: the columns in the database, and what is made of them. Pure. */
 
 import type { Claim } from '../../contract/claim.js'
-import { dueAt } from '../../rules/sequence.js'
+import { dueAt, waitedBeyond } from '../../rules/sequence.js'
 import { jobFlags } from './postgres-tables.js'
 import { payloadFrom, type ScoredColumns, scoredFrom, textFrom } from './stored-payload.js'
 
 /** Of a row `u` of `job`. */
 export const claimedJob = `json_build_array(id, task, payload, codec, meta, rank, attempt, crashes, created_ms, stamp, expires_ms, error,
-  CASE WHEN flags & 4 > 0 THEN (SELECT json_build_array(c.payload, c.codec) FROM @.checkpoint c WHERE c.id = u.id AND c.qid = u.qid AND c.payload IS NOT NULL) END, flags, grp)`
+  CASE WHEN flags & 4 > 0 THEN (SELECT json_build_array(c.payload, c.codec) FROM @.checkpoint c WHERE c.id = u.id AND c.qid = u.qid AND c.payload IS NOT NULL) END, flags, grp, waited_ms)`
 
 export type ClaimedColumns = [
   id: string,
@@ -25,6 +25,7 @@ export type ClaimedColumns = [
   checkpoint: [payload: string, codec: string | null] | null,
   flags: number,
   group: string | null,
+  waitedUntil: number | null,
   /** Ordered queues only, like `hasMore`. */
   payloads?: ScoredColumns[],
   hasMore?: boolean,
@@ -50,8 +51,10 @@ export function claimOf(queue: string, fence: number, columns: ClaimedColumns): 
   // Added one by one: most jobs have none of them, and a claim is made for each job that runs.
   if (codec !== null) claim.codec = codec
   if (meta !== null) claim.meta = payloadFrom(meta)
-  if (columns[15] !== undefined) claim.payloads = columns[15].map(scoredFrom)
-  if (columns[16] === true) claim.hasMore = true
+  const waited = waitedBeyond(Math.abs(stamp), columns[15])
+  if (waited !== undefined) claim.waitedUntil = waited
+  if (columns[16] !== undefined) claim.payloads = columns[16].map(scoredFrom)
+  if (columns[17] === true) claim.hasMore = true
   if (group !== null) claim.group = group
   if (expiresAt !== null) claim.expiresAt = expiresAt
   if (error !== null) claim.error = textFrom(error)

@@ -6,9 +6,10 @@
 import type { Payload } from '../../../core/values/codec.js'
 import type { Claim } from '../../contract/claim.js'
 import type { ScoredPayload } from '../../contract/new-job.js'
+import { dueAt, waitedBeyond } from '../../rules/sequence.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, numberIn, rowsIn } from '../client/redis-reply.js'
-import { readPast, readPayload } from '../format/redis-job.js'
+import { type JobPast, readPast, readPayload } from '../format/redis-job.js'
 import { digestLength, scoredPayloadIn } from '../format/redis-payload.js'
 import { createdAtIn, flagsOf, numberAt, RecordContent, recordFlags, utf8 } from '../format/redis-record.js'
 
@@ -188,12 +189,14 @@ function scoredPayloadsIn(jobs: Buffer, text: string, from: number, to: number):
 }
 
 function withPast(claim: Claim, past: Buffer, error: Buffer): Claim {
-  const { attempt, crashes, stamp } = past.length === 0 ? (claim as Claim & { stamp?: number }) : readPast(past)
+  const { attempt, crashes, stamp, waitedUntil }: Partial<JobPast> = past.length === 0 ? claim : readPast(past)
+  const waited = stamp === undefined ? undefined : waitedBeyond(stamp, waitedUntil)
   return {
     ...claim,
-    attempt,
-    crashes,
-    ...(stamp === undefined ? {} : { runAt: Math.floor(stamp / 1_000) }),
+    attempt: attempt!,
+    crashes: crashes!,
+    ...(stamp === undefined ? {} : { runAt: dueAt(stamp) }),
+    ...(waited === undefined ? {} : { waitedUntil: waited }),
     ...(error.length === 0 ? {} : { error: error.toString('utf8', 1) }),
   }
 }

@@ -5,6 +5,7 @@ import type { JobState, Progress } from '../../../core/job/job.js'
 import type { JobFields } from '../../../core/job/job-fields.js'
 import type { Checkpoint, JobProcess } from '../../contract/job-beat.js'
 import { resultDropped, type StoredJob } from '../../contract/job-records.js'
+import { waitedBeyond } from '../../rules/sequence.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { readNumber, readRecord } from './redis-record.js'
@@ -21,12 +22,15 @@ export interface JobPast {
   readonly stamp: number
   readonly attempt: number
   readonly crashes: number
+  /** When its last wait for others, or for a signal, was over. */
+  readonly waitedUntil?: number
   readonly reason?: string
 }
 
 export function readPast(past: Buffer): JobPast {
   // Behind a plus is when its last wait was over.
-  const reasonAt = past[19] === 43 ? 26 : 19
+  const hasWaited = past[19] === 43
+  const reasonAt = hasWaited ? 26 : 19
   return {
     // A capital: the job has steps or signals.
     state: String.fromCharCode(past[0]! | 32),
@@ -35,6 +39,7 @@ export function readPast(past: Buffer): JobPast {
     stamp: readNumber(past, 7, 7),
     attempt: past.readUIntBE(14, 3),
     crashes: past.readUInt16BE(17),
+    ...(hasWaited ? { waitedUntil: past.readUIntBE(20, 6) } : {}),
     ...(past.length > reasonAt ? { reason: past.toString('utf8', reasonAt + 1) } : {}),
   }
 }
@@ -222,6 +227,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
   const state = held === undefined ? stateOf[since.state]! : 'running'
   const isOver = state === 'completed' || state === 'dead'
   const reason = 'reason' in since ? since.reason : undefined
+  const waited = 'waitedUntil' in since ? waitedBeyond(stamp, since.waitedUntil) : undefined
   const job: StoredJob = {
     ...written,
     queue,
@@ -233,6 +239,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     createdAt,
     updatedAt: held === undefined ? since.updatedAt : (saidAt ?? held.claimedAt),
     runAt: Math.floor(stamp / 1_000),
+    ...(waited !== undefined && (state === 'ready' || state === 'running') ? { waitedUntil: waited } : {}),
     ...(expiresAt === null ? {} : { expiresAt: numberIn(expiresAt) }),
     ...(isOver ? { finishedAt: since.updatedAt } : {}),
     ...noted,

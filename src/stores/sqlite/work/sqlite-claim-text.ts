@@ -8,6 +8,7 @@ import type { Buried, Claim, Crash, Expired, Wait } from '../../contract/claim.j
 import type { Checkpoint } from '../../contract/job-beat.js'
 import { noteBits } from '../../rows/job-row.js'
 import { fromStored } from '../../rows/stored-text.js'
+import { stampOf, waitedBeyond } from '../../rules/sequence.js'
 
 /** The answer to a claim. Jobs of plain queues are still text. */
 export interface ClaimedText {
@@ -39,6 +40,7 @@ interface GrantedText {
 export interface ClaimNotes {
   readonly bits: number
   readonly checkpoint: Checkpoint | undefined
+  readonly waitedUntil: number | null
 }
 
 /** The columns of `job` that the text is made of. */
@@ -81,7 +83,9 @@ export function claimsOf(granted: PoolGrant): readonly Claim[] {
   })
 }
 
-function note(claim: TextClaim, { bits, checkpoint }: ClaimNotes): void {
+function note(claim: TextClaim, { bits, checkpoint, waitedUntil }: ClaimNotes): void {
+  const waited = waitedBeyond(stampOf(claim.runAt), waitedUntil)
+  if (waited !== undefined) claim.waitedUntil = waited
   if (checkpoint !== undefined) claim.checkpoint = checkpoint
   if (bits & noteBits.join) claim.isJoin = true
   if (bits & noteBits.member) claim.isMember = true
@@ -99,6 +103,7 @@ class TextClaim implements Claim {
   readonly fence: number
   readonly createdAt: number
   readonly runAt: number
+  declare waitedUntil?: number
   declare codec?: string
   declare meta?: Payload
   declare group?: string

@@ -27,7 +27,7 @@ interface Heads {
   readonly claims: string
   readonly taken: number
   readonly retries: number
-  /** Row number, id and `noted` of each job of which anything is noted, in JSON. */
+  /** Row number, id, `noted` and `waited_until` of each job that has one of these, in JSON. */
   readonly noted: string
 }
 
@@ -89,8 +89,8 @@ export class SqliteClaim {
     const heads = (jobs: string) =>
       db.prepare(
         `SELECT ${claimsText} AS claims,
-           count(*) AS taken, total(attempt > 1) AS retries, json_group_array(json_array(rid, id, noted)) FILTER (WHERE noted) AS noted
-         FROM (SELECT rid, ${textColumns}, noted FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
+           count(*) AS taken, total(attempt > 1) AS retries, json_group_array(json_array(rid, id, noted, waited_until)) FILTER (WHERE noted OR waited_until) AS noted
+         FROM (SELECT rid, ${textColumns}, noted, waited_until FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
     const takeHeads = (jobs: string) =>
       db.prepare(
@@ -266,9 +266,9 @@ export class SqliteClaim {
 
   #notesOf(noted: string): ReadonlyMap<string, ClaimNotes> {
     const found = new Map<string, ClaimNotes>()
-    for (const [rid, id, bits] of JSON.parse(noted) as [number, string, number][]) {
+    for (const [rid, id, bits, waitedUntil] of JSON.parse(noted) as [number, string, number, number | null][]) {
       const checkpoint = bits & noteBits.notes ? this.#transaction.checkpoints.checkpointOf(rid) : undefined
-      found.set(id, { bits, checkpoint })
+      found.set(id, { bits, checkpoint, waitedUntil })
     }
     return found
   }
