@@ -1,7 +1,7 @@
 /** The place of jobs that wait: another priority, another due time, and which jobs are there already. */
 
 import { InvalidArgumentError } from '../../core/errors.js'
-import { isPriority, priorityForm } from '../../core/job/job.js'
+import { isPriority, type JobState, priorityForm } from '../../core/job/job.js'
 import { describe } from '../../core/messages/describe.js'
 import { callForms, callOptions } from '../../core/values/call-check.js'
 import { defined } from '../../core/values/defined.js'
@@ -50,4 +50,12 @@ export function isElsewhere({ priority, delayMs, runAt }: NewPlace, now: number)
   const isDueSaid = runAt !== undefined || delayMs !== undefined
   return (job) =>
     (priority !== undefined && job.priority !== priority) || (isDueSaid && !(isNow && job.state === 'ready'))
+}
+
+/**
+ * The order in which jobs of a state are gone through while they are put there. In the order of time, scheduled jobs that are
+ * put off would come again behind the others, without end.
+ */
+export function orderBeside({ delayMs = 0, runAt }: NewPlace, state: JobState): 'id' | 'time' {
+  return state === 'scheduled' && (runAt !== undefined || delayMs > 0) ? 'id' : 'time'
 }

@@ -25,7 +25,7 @@ import { explainedJob, explainedQueue } from '../jobs/wait-facts.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
 import { type ChosenAction, ChosenJobs, isFilter, type JobChoice } from './chosen-jobs.js'
 import { type FilteredSteps, filterForms, type JobFilter, type ListFilter, listFilterOf } from './job-filter.js'
-import { isElsewhere, type PlaceChange, placeOf } from './job-place.js'
+import { isElsewhere, orderBeside, type PlaceChange, placeOf } from './job-place.js'
 import { enqueuedAgain, type OtherInput, type Repeater, revivedWith } from './job-repeat.js'
 import { deadJoins, revivedMembers } from './join-revive.js'
 import { refuseLeft } from './left-jobs.js'
@@ -582,7 +582,7 @@ export class QueueAdmin {
     return {
       states: ['scheduled', 'ready'],
       needs: isElsewhere(to, this.#clock.now()),
-      list: (query) => records.list(name, query),
+      list: (query) => records.list(name, { ...query, by: orderBeside(to, query.state) }),
       act: async (which) => ({
         changed: await records.reschedule(name, (which as { readonly ids: readonly string[] }).ids, to),
         more: false,

@@ -57,6 +57,9 @@ describe.each(kinds)('jobs that wait on %s', (kind) => {
     expect((await mill.queue('mail').depth()).ready).toBe(450)
     expect(await jobs.reschedule('all', { delay: '2h', priority: 1 })).toBe(450)
     expect(await mill.queue('mail').depth()).toMatchObject({ ready: 0, scheduled: 450 })
+    // Those that are put off are behind all others, and are not met again.
+    expect(await jobs.reschedule({ task: 'send' }, { delay: '3h' })).toBe(450)
+    expect(await jobs.reschedule({ group: 'acme' }, { runAt: new Date(Date.now() + 90_000_000) })).toBe(250)
     expect(await jobs.reschedule('failed', { delay: 0 })).toBe(0)
     expect(await jobs.reschedule({ group: 'acme', state: 'ready' }, { delay: 0 })).toBe(0)
     const ids = Array.from({ length: 450 }, (_, i) => `${i}`)
