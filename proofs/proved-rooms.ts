@@ -70,6 +70,7 @@ export const provedRooms: Readonly<Record<string, readonly string[]>> = {
   backlog: sqlite,
   'damaged-queue': redis,
   'enqueue-in': [...sqlite, 'src/client/enqueue'],
+  tenants: ['src/client/admin', 'src/stores/sqlite/records', 'src/stores/redis/records'],
   results: [...redis, ...sqlite, ...postgres, 'src/client/jobs'],
   groups: [...limits, ...sqlite, ...redis],
   limits: [...limits, ...sqlite, ...redis],
