@@ -136,6 +136,7 @@ function stumbled(file: string, error: Error): StoreUnavailableError {
 export function typedError(file: string, error: unknown): unknown {
   if (isMillraceError(error) || !(error instanceof Error)) return error
   const { message } = error
+  if (isMisunderstood(error)) return corrupt(file, message, error)
   switch (primaryCode(error)) {
     case code.busy:
     case code.locked:

@@ -53,6 +53,7 @@ export function openFile(file: string, open: OpenDatabase, clock: SqliteClock, c
     if (isEmpty(db)) create(db)
     refuseByHeader(file, db, changes)
     bringToPresent(db, changes)
+    refuseIncomplete(file, db)
     // Only now: the first commit has then put our mark into the header of the file itself, where it is seen without
     // reading the log.
     if (pragma(db, 'journal_mode = WAL') !== 'wal') throw unavailable(file, 'it cannot be put into WAL mode.')
@@ -174,6 +175,14 @@ export function refuseByHeader(file: string, db: Database, changes = tableChange
     throw new StoreVersionError(
       `the SQLite store '${file}' has version ${version}; this Millrace knows versions up to ${versionWith(changes)}. Nothing was written to it. Update Millrace.`,
     )
+}
+
+/** The statements of a missing table would fail later, when others have written. Throws `StoreCorruptError`. */
+function refuseIncomplete(file: string, db: Database): void {
+  const found = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").all() as { name: string }[]
+  const names = new Set(found.map(({ name }) => name))
+  const missing = tableNames.filter((name) => !names.has(name))
+  if (missing.length > 0) throw corrupt(file, `it has no table ${missing.join(', ')}`)
 }
 
 function isEmpty(db: Database): boolean {

@@ -5,9 +5,10 @@ import type { ClaimFrom } from '../../contract/claim.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
 import type { FsckFinding } from '../../contract/store-health.js'
 import { stepLimit } from '../../rules/bounds.js'
+import { preparingLate } from '../file/late-statements.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, OpenDatabase } from '../file/sqlite-driver.js'
-import { carried, corrupt, isMisunderstood, isOutOfRoom, isSuspect, moved, typedError } from '../file/sqlite-errors.js'
+import { carried, isOutOfRoom, isSuspect, moved, typedError } from '../file/sqlite-errors.js'
 import { checkQuickly, lookInto, openFile, rollBack } from '../file/sqlite-file.js'
 import { type FilePart, idOf, SqliteIdentity } from '../file/sqlite-identity.js'
 import { boundLog, freeBallast, SqliteRoom } from '../file/sqlite-room.js'
@@ -328,7 +329,7 @@ export class SqliteConnection {
     let db: Database | undefined
     try {
       const before = idOf(this.#file)
-      db = openFile(this.#file, this.#open, this.#clock)
+      db = preparingLate(openFile(this.#file, this.#open, this.#clock))
       const identity = new SqliteIdentity(this.#file)
       if (before !== undefined && before !== idOf(this.#file)) throw moved(this.#file, 'file')
       // Another connection of this process, which has not noticed, keeps them open: others would make their own.
@@ -344,7 +345,7 @@ export class SqliteConnection {
       return opened
     } catch (error) {
       db?.close()
-      throw isMisunderstood(error) ? corrupt(this.#file, String(error), error) : error
+      throw error
     }
   }
 

@@ -7,6 +7,7 @@ import { InvalidArgumentError, StoreUnavailableError } from '../../../core/error
 import { describe } from '../../../core/messages/describe.js'
 import type { Enqueued } from '../../contract/new-job.js'
 import type { Transactions, UserConnection, UserEnqueueCall } from '../../contract/transactions.js'
+import { preparingLate } from '../file/late-statements.js'
 import { machineClock, type SqliteClock } from '../file/sqlite-clock.js'
 import {
   type AdoptedDatabase,
@@ -78,7 +79,12 @@ export class SqliteUserEnqueue implements Transactions {
       const db = admitted(file, connection, this.#driver)
       const refuseShadows = shadowGuard(db)
       refuseShadows()
-      const transaction = new SqliteTransaction(db, this.clock, new SqliteRoom(file, db), this.#mostClaimBytes)
+      const transaction = new SqliteTransaction(
+        preparingLate(db),
+        this.clock,
+        new SqliteRoom(file, db),
+        this.#mostClaimBytes,
+      )
       // It changes nothing, but takes the write lock.
       const lock = db.prepare('DELETE FROM meta WHERE 0')
       guest = {

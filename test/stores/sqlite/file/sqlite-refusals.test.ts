@@ -95,6 +95,24 @@ it('a damaged page is reported as damage, not as a crash or a wrong answer', asy
   expect(await refusal()).toBeInstanceOf(StoreCorruptError)
 })
 
+it('a store that lacks one of its tables is refused and stays unchanged', async () => {
+  await filled()
+  await sql('DROP TABLE step')
+  const error = await refusal()
+  expect(error).toBeInstanceOf(StoreCorruptError)
+  expect(error.message).toMatch(/damaged: it has no table step\..*backup/s)
+})
+
+it('a call that needs a lost column is refused as damage and changes nothing; other calls go on', async () => {
+  await filled()
+  await sql('ALTER TABLE job RENAME COLUMN lease_until TO lost')
+  const store = await scene.opened()
+  const claim = store.claim([{ queue: queue.name, limit: 1 }], { worker: 'w', leaseMs: 1_000 })
+  await expect(claim).rejects.toBeInstanceOf(StoreCorruptError)
+  await expect(claim).rejects.toThrow(/damaged: no such column: lease_until\..*backup/s)
+  expect((await store.depth([queue.name])).depths).toMatchObject([{ ready: 300, running: 0 }])
+})
+
 it('after any bytes are flipped, every call answers or throws a typed error', { timeout: 120_000 }, async () => {
   await filled()
   const sound = readFileSync(scene.file)
