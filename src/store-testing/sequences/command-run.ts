@@ -56,7 +56,7 @@ export class CommandRun {
       const told = await this.#run(command, store)
       const isByShard = !this.#tells.scores && (command.verb === 'list' || command.verb === 'list dead')
       const answer = plain(isByShard ? await byShard(store, command.queue, told as ListedPage[]) : told, this.#tells)
-      return store.joins === undefined ? answer : await withPresentJoins(store.joins, answer)
+      return store.joins === undefined ? answer : await withPresentJoins(lookedAtOnce(store.joins), answer)
     } catch (error) {
       if (!isMillraceError(error)) throw error
       return `refused: ${error.code}`
@@ -229,9 +229,9 @@ async function called(store: Store, calls: readonly PlannedCall[]): Promise<Enqu
  * their own cannot tell at once that there is no join, and takes them for members until it hears of that.
  */
 async function sendable(store: Store, calls: readonly PlannedCall[]): Promise<EnqueueCall[]> {
-  const { joins } = store
   const whole = await called(store, calls)
-  if (joins === undefined) return whole
+  if (store.joins === undefined) return whole
+  const joins = lookedAtOnce(store.joins)
   const left = whole.map(async (call) => {
     const isSent = await Promise.all(
       call.jobs.map(async ({ id, memberOf = [] }) => {
@@ -244,8 +244,23 @@ async function sendable(store: Store, calls: readonly PlannedCall[]): Promise<En
   return (await Promise.all(left)).filter(({ jobs }) => jobs.length > 0)
 }
 
+type JoinLooks = Pick<Joins, 'look'>
+
+/** Looks at each join once, while nothing changes: the members of one are many. */
+function lookedAtOnce(joins: Joins): JoinLooks {
+  const looks = new Map<string, ReturnType<Joins['look']>>()
+  return {
+    look(join) {
+      const name = JSON.stringify([join.queue, join.id])
+      const look = looks.get(name) ?? joins.look(join)
+      looks.set(name, look)
+      return look
+    },
+  }
+}
+
 /** Whether the join is there, and this job of this queue has the place in it; `queue`: undefined if that is not known. */
-async function isPresent(joins: Joins, place: MemberOf, id: string, queue: string | undefined): Promise<boolean> {
+async function isPresent(joins: JoinLooks, place: MemberOf, id: string, queue: string | undefined): Promise<boolean> {
   const set = (await joins.look(place.join))?.sets.find(({ name }) => name === place.set)
   return set !== undefined && memberId(set, place.number) === id && (queue ?? set.queue) === set.queue
 }
@@ -256,9 +271,9 @@ function swept({ failed, more }: Awaited<ReturnType<Joins['sweep']>>): unknown {
 }
 
 /** The answer, whose members name only joins that are there: a store may know nothing of others. */
-async function withPresentJoins(joins: Joins, answer: unknown): Promise<unknown> {
+async function withPresentJoins(joins: JoinLooks, answer: unknown): Promise<unknown> {
+  if (!namesJoins(answer)) return answer
   if (Array.isArray(answer)) return Promise.all(answer.map((one) => withPresentJoins(joins, one)))
-  if (typeof answer !== 'object' || answer === null) return answer
   const { id, memberOf, ...rest } = answer as { id?: string; memberOf?: readonly MemberOf[]; queue?: string }
   if (memberOf === undefined || id === undefined) {
     const fields = Object.entries(answer).map(
@@ -271,6 +286,11 @@ async function withPresentJoins(joins: Joins, answer: unknown): Promise<unknown>
   )
   const present = found.flat()
   return { id, ...rest, ...(present.length > 0 ? { memberOf: present } : {}) }
+}
+
+function namesJoins(answer: unknown): answer is object {
+  if (typeof answer !== 'object' || answer === null) return false
+  return 'memberOf' in answer || Object.values(answer).some(namesJoins)
 }
 
 /** A join with the ends in its sets, read in pages. */
