@@ -7,6 +7,7 @@ import pg from 'pg'
 import type { JobState } from '../../core/job/job.js'
 import { postgresAddress } from '../../stores/postgres/client/postgres-address.js'
 import { loadPostgresDriver } from '../../stores/postgres/client/postgres-driver.js'
+import { checkPostgres } from '../../stores/postgres/health/postgres-fsck.js'
 import { postgresFunctions } from '../../stores/postgres/postgres-functions.js'
 import { PostgresStore } from '../../stores/postgres/postgres-store.js'
 import { schemaText } from '../../stores/postgres/schema/postgres-schema.js'
@@ -41,7 +42,8 @@ DECLARE f bigint; BEGIN
       (SELECT a.worker FROM @.audit a WHERE a.fence = f AND a.id = OLD.id AND a.worker IS NOT NULL ORDER BY n LIMIT 1)));
   RETURN NULL;
 END $fn$;
-CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON @.job FOR EACH ROW EXECUTE FUNCTION @.audit_job();
+CREATE TRIGGER audit AFTER INSERT OR UPDATE OR DELETE ON @.job FOR EACH ROW
+  WHEN (current_setting('harness.empties', true) IS DISTINCT FROM 'yes') EXECUTE FUNCTION @.audit_job();
 `
 
 interface PostgresAuditRow {
@@ -56,10 +58,11 @@ interface PostgresAuditRow {
 
 /**
  * Makes a function that makes the schema as it was: to make another takes many times as long, and the connections of this one
- * have compiled its functions. Only the fences go on, as they do in a schema that is made later.
+ * have compiled its functions. Only the fences go on, as they do in a schema that is made later. Its setting keeps the triggers
+ * quiet; the server's own for that, `session_replication_role`, would have it plan every statement of the session anew.
  */
 const emptying = (tables: readonly string[], sequences: readonly string[]) => `
-CREATE FUNCTION @.empty() RETURNS void LANGUAGE plpgsql SET session_replication_role = replica AS $fn$ BEGIN
+CREATE FUNCTION @.empty() RETURNS void LANGUAGE plpgsql SET harness.empties = 'yes' AS $fn$ BEGIN
   ${tables.map((table) => `DELETE FROM @.${table}${table === 'meta' ? " WHERE name <> 'version'" : ''};`).join(' ')}
   ${sequences.map((sequence) => `PERFORM setval('@.${sequence}', 1, false);`).join(' ')}
   PERFORM setval('@.fence_seq', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
@@ -80,9 +83,12 @@ export function postgresHarness(
   return async ({ startAt = defaultStartAt, mostClaimBytes } = {}): Promise<PostgresHarness> => {
     const used = free.pop()
     const { schema, eyes, clients } = used ?? (await connected(direct))
-    // A comparison mostly asks for the state, always by the same texts: the server plans each of them once.
+    // A comparison mostly asks for the state, always by the same texts: the server reads each of them once.
     const ask = async (text: string, values: unknown[] = []) =>
       (await eyes.query({ name: nameOf(text), text: inSchema(text, schema), values })).rows
+    /** As the fsck of a store asks, but without a connection of its own. */
+    const query = async (text: string, values: readonly unknown[] = []) =>
+      (await eyes.query({ name: nameOf(text), text, values: [...values], rowMode: 'array' })).rows as unknown[][]
     if (used === undefined) {
       await eyes.query(`BEGIN; ${schemaText(schema, postgresFunctions)} ${inSchema(replaced, schema)} COMMIT`)
       const relations = async (kind: 'r' | 'S') =>
@@ -141,7 +147,8 @@ export function postgresHarness(
         return rows.flatMap(auditEntry)
       },
       async close() {
-        const faults = isOpen ? ((await handles[0]?.health.check()) ?? []).filter(({ level }) => level === 'error') : []
+        const found = isOpen && handles.length > 0 ? await checkPostgres({ schema, query }) : []
+        const faults = found.filter(({ level }) => level === 'error')
         await clients.takeBack(async () => {
           for (const store of handles.splice(0)) await store.close()
         })
@@ -178,6 +185,8 @@ async function connected(url: string): Promise<UsedSchema> {
   // The server ends before this process does.
   eyes.on('error', () => {})
   await eyes.connect()
+  // It only looks, by the same few texts.
+  await eyes.query('SET plan_cache_mode = force_generic_plan')
   return { schema: `test_${process.pid}_${++made}`, eyes, clients: new WarmClients(await loadPostgresDriver()) }
 }
 

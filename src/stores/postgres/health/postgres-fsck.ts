@@ -103,6 +103,9 @@ const strays: readonly (readonly [what: string, harm: string, sql: string])[] = 
   ]),
 ]
 
+/** The part of a connection that a check needs. */
+type CheckedConnection = Pick<PostgresConnection, 'schema' | 'query'>
+
 /** A queue, or a shard of one. */
 interface CheckedQueue {
   readonly qid: number
@@ -111,7 +114,7 @@ interface CheckedQueue {
 }
 
 /** The queues to look at. Throws `UnknownQueueError` for one that is not stored. */
-export async function checkedQueues(connection: PostgresConnection, only?: string): Promise<CheckedQueue[]> {
+export async function checkedQueues(connection: CheckedConnection, only?: string): Promise<CheckedQueue[]> {
   const rows = (await connection.query(
     inSchema('SELECT qid, name, shard, shards FROM @.queue ORDER BY name, shard < 0, abs(shard)', connection.schema),
     [],
@@ -127,7 +130,7 @@ export async function checkedQueues(connection: PostgresConnection, only?: strin
 }
 
 /** See `StoreHealth.check`. Throws `UnknownQueueError`. */
-export async function checkPostgres(connection: PostgresConnection, only?: string): Promise<FsckFinding[]> {
+export async function checkPostgres(connection: CheckedConnection, only?: string): Promise<FsckFinding[]> {
   const ask = async (text: string, values: readonly unknown[]) =>
     connection.query(inSchema(text, connection.schema), values)
   try {
