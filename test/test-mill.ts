@@ -17,7 +17,7 @@ import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
 import { postgresTraits } from '#src/stores/postgres/postgres-traits.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
-import { postgresStoreAddress } from './worker-postgres.js'
+import { lentPostgresAddress } from './worker-postgres.js'
 
 /** Every kind of store that a mill is tested on, by its class. */
 export const storeClasses = { memory: MemoryStore, sqlite: SqliteStore, postgres: PostgresStore } as const
@@ -42,9 +42,9 @@ function onSharedThread(options: Omit<Partial<MillOptions>, 'store'>): Mill {
   return closedAfterTest(new MillClass(checkOptions({ ...options, store }, sqliteTraits), source))
 }
 
-/** In a schema of its own. */
+/** In a schema that nobody else uses. */
 function onWorkerPostgres(options: Omit<Partial<MillOptions>, 'store'>): Mill {
-  const create = async () => new PostgresStore({ address: postgresAddress(await postgresStoreAddress()) })
+  const create = async () => new PostgresStore({ address: postgresAddress(await lentPostgresAddress()) })
   const source = { text: 'a Postgres', access: plainAccess, traits: postgresTraits, create }
   return closedAfterTest(new MillClass(checkOptions({ ...options, store: 'memory:' }, postgresTraits), source))
 }

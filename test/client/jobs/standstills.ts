@@ -5,7 +5,7 @@ import type { Claim, Store } from 'millrace/store'
 import { onTestFinished } from 'vitest'
 import { poll } from '#src/store-testing/servers/poll.js'
 import { testMill } from '../../test-mill.js'
-import { workerPostgres } from '../../worker-postgres.js'
+import { lentPostgresAddress } from '../../worker-postgres.js'
 import { workerRedis } from '../../worker-redis.js'
 
 type Kind = 'memory' | 'sqlite' | 'postgres' | 'redis'
@@ -49,10 +49,13 @@ export class Scene {
   static async on(kind: Kind, queues: Standstill['queues'] = {}): Promise<Scene> {
     const all = { mail: {}, orders: { ordered: true }, ...queues }
     const options = { queues: all, tasks: [send, bill, sum, sync] } as Omit<MillOptions, 'store'>
-    const server = kind === 'redis' ? await workerRedis() : kind === 'postgres' ? await workerPostgres() : undefined
     const namespace = `explain_${Math.random().toString(36).slice(2)}`
+    const isRedis = kind === 'redis'
+    const server = isRedis ? (await workerRedis()).url : kind === 'postgres' ? await lentPostgresAddress() : undefined
     const mill =
-      server === undefined ? testMill(options, kind as 'sqlite') : onServer(server.url, { ...options, namespace })
+      server === undefined
+        ? testMill(options, kind as 'sqlite')
+        : onServer(server, { ...options, ...(isRedis && { namespace }) })
     await mill.storedQueues()
     // Opens the queues.
     await mill.enqueue(send, 'nobody', { id: 'first' })
@@ -61,8 +64,8 @@ export class Scene {
     await store.records!.delete('mail', 'all')
     await store.records!.delete('orders', 'all')
     return new Scene(mill, store, {
-      ...{ QUEUES: JSON.stringify(all), MILLRACE_STORE: server?.url ?? mill.store.text },
-      ...(server && { MILLRACE_NAMESPACE: namespace }),
+      ...{ QUEUES: JSON.stringify(all), MILLRACE_STORE: server ?? mill.store.text },
+      ...(isRedis && { MILLRACE_NAMESPACE: namespace }),
     })
   }
 

@@ -4,7 +4,7 @@ import { defineTask, type Mill, type MillOptions, millrace } from 'millrace'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { nextEvent } from '../../../next-event.js'
-import { postgresStoreAddress, workerPostgres } from '../../../worker-postgres.js'
+import { lentPostgresAddress, schemaOf, workerPostgres } from '../../../worker-postgres.js'
 import { type Client, clients, type Isolation } from './postgres-clients.js'
 
 interface Bill {
@@ -13,15 +13,15 @@ interface Bill {
 
 const hostile = `'); DROP TABLE orders; -- "x" \\' \\\\ $1 ?? :name {a,"b"} NULL\n\0\u0001 ÿ 𝄞`
 
-/** A mill on a schema of its own, and what its jobs were given. */
+/** A mill on a schema that nobody else uses, and what its jobs were given. */
 async function scene(options: Partial<MillOptions> = {}) {
   const seen: string[] = []
-  const store = await postgresStoreAddress()
+  const store = await lentPostgresAddress()
   const bill = defineTask({ name: 'bill', queue: 'bills', run: async ({ text }: Bill) => void seen.push(text) })
   const mill = millrace({ store, tasks: [bill], queues: { bills: {} }, ...options })
   onTestFinished(() => mill.close())
   await mill.ready()
-  return { mill, seen, bill, schema: store.split('schema=')[1]! }
+  return { mill, seen, bill, schema: schemaOf(store) }
 }
 
 const waiting = async (mill: Mill) => (await mill.depths(['bills']))[0]!.ready
