@@ -204,6 +204,10 @@ export const redisJoinMutations = mutationsIn(`
 - or f.fails > f.told_fails
 + or false
 ! the ends of members
+* of fragments that fail in one instant not the first is told first
+- before - now, 'f' .. serial
++ -now, 'f' .. serial
+! joins that die
 * a fragment does not tell of a revived member
 - or done < f.told_done
 + or false

@@ -26,6 +26,17 @@ export const joinDeaths = joinConcern('joins that die', [], {
     assert.match((await scene.records.get('mail', 'join'))!.error!, /^member 'join\.all\.2' /)
   },
 
+  async 'a join dies of the first of the members that fail in one step, whichever set they are of'(scene) {
+    const sets = { first: 1, second: 1 }
+    await scene.join({ id: 'expired', sets, member: { expiresMs: 5_000 } })
+    await scene.join({ id: 'buried', sets })
+    await scene.records.bury(members, { ids: ['buried.second.0', 'buried.first.0'] })
+    await scene.advance(5_000)
+    await scene.members(0)
+    assert.match((await scene.records.get('mail', 'buried'))!.error!, /^member 'buried\.second\.0' /)
+    assert.match((await scene.records.get('mail', 'expired'))!.error!, /^member 'expired\.first\.0' /)
+  },
+
   async 'the other members of a dead join go on'(scene) {
     await scene.join({ sets: { all: 2 } })
     await scene.dies()

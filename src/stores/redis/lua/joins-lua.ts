@@ -15,7 +15,7 @@
  * Fields of `joined`: the number of a fragment, a dot, and the number of a member → what is kept of its end: the letter of its
  * fate, and its result, or `=` and its error. `r` in the place of `d`: it was revived since; if it has its bit, it has then completed.
  *
- * Members of `join-tasks`. Negative scores: `f` and the number of a fragment that has something to tell · `z` and the id
+ * Members of `join-tasks`. Negative scores, since when: `f` and the number of a fragment that has something to tell · `z` and the id
  * of a join that will run: its fragments are to be frozen · `t` and the id of one that then died: they are no more · `x` and the id of a join that is gone: its fragments are to
  * be dropped. Positive scores: `w` and the id of a join that waits until then · `c` and the id of a dead join whose
  * members are to be cancelled · `r`, number, id, task and reason of the death of a join that is to be reported, NUL between them.
@@ -34,6 +34,9 @@ import { asFunction } from './lazy-functions-lua.js'
  */
 const form = '>I1I1I1I4I4I4I4I4I4I6I6I4I6I6I4I4I4I1'
 
+/** Into so many parts a millisecond is divided in the scores of `join-tasks`: no number of that size has many more. */
+const scoreParts = 1_024
+
 /** A fragment also tells whenever its results have grown by this. */
 const tellBytes = mostJoinBytes / 16
 
@@ -43,7 +46,7 @@ local FAIL, GO_ON, HOLD = 102, 103, 104
 local M = {}
 -- puts: ends that are only to be written: nobody asks for them before.
 local function told()
-  REPORTS = REPORTS or { of = {}, ends = {}, puts = {} }
+  REPORTS = REPORTS or { of = {}, ends = {}, puts = {}, failing = 0 }
   return REPORTS
 end
 local floor = math.floor
@@ -163,7 +166,8 @@ function M.report_at(f, number, field, fate, left)
   REPORTS.ends[field] = f.keeps == 1 and left and left ~= '' and fate .. (fate == 'd' and '=' or '') .. left or fate
   if f.on_dead ~= GO_ON and not is_held then
     if f.fails == f.told_fails then f.fail_number, f.fail_fate = number, byte(fate) end
-    f.fails = f.fails + 1
+    f.fails, REPORTS.failing = f.fails + 1, REPORTS.failing + 1
+    f.failed_as = f.failed_as or REPORTS.failing
   end
 end
 function M.report(j, fate, left)
@@ -195,7 +199,9 @@ function M.flush()
         headers[#headers + 1] = changed_chunk(f, c)
       end
       if f.version ~= f.was and has_to_tell(f) then
-        call('ZADD', JOIN_TASKS, 'NX', -now, 'f' .. serial)
+        -- Of those that fail in one instant the first is told first: a join dies of that.
+        local before = f.failed_as and 1 - math.min(f.failed_as, ${scoreParts}) / ${scoreParts} or 0
+        call('ZADD', JOIN_TASKS, 'NX', before - now, 'f' .. serial)
         tells = true
       end
     end
