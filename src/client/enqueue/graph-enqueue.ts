@@ -31,6 +31,8 @@ export interface GraphJob {
   readonly memberOf?: readonly MemberOf[]
   /** Its id follows from another one, or was made for it: nobody gives it again. */
   readonly isIdOurs: boolean
+  /** Its id was made for this enqueue: no job has it, and no later enqueue makes it again. */
+  readonly isIdNew: boolean
 }
 
 /** One job of a graph, ready to be sent. */
@@ -38,6 +40,7 @@ export interface GraphDraft {
   readonly queue: string
   readonly job: NewJob
   readonly bytes: number
+  readonly isIdNew: boolean
 }
 
 type Results = (JobHandle | Error)[]
@@ -124,6 +127,7 @@ function renamedJob({ item, join, memberOf, isIdOurs }: GraphJob, rename: (id: s
       memberOf: memberOf.map((place) => ({ ...place, join: { ...place.join, id: rename(place.join.id) } })),
     }),
     isIdOurs,
+    isIdNew: false,
   }
 }
 
@@ -147,7 +151,10 @@ function draftOf(item: EnqueueItem, place: GraphJob, rules: DraftEnvironment): G
   }
 }
 
-function placed({ queue, job, bytes }: GraphDraft, { item, join, memberOf, isIdOurs }: GraphJob): GraphDraft {
+function placed(
+  { queue, job, bytes }: Omit<GraphDraft, 'isIdNew'>,
+  { item, join, memberOf, isIdOurs, isIdNew }: GraphJob,
+): GraphDraft {
   const { graph, task } = item
   if (job.id !== graph.id || queue !== graph.queue)
     throw new InvalidJobError(
@@ -156,6 +163,7 @@ function placed({ queue, job, bytes }: GraphDraft, { item, join, memberOf, isIdO
   return {
     queue,
     bytes,
+    isIdNew,
     job: {
       ...job,
       ...(isIdOurs && { rememberMs: 0 }),
@@ -173,13 +181,19 @@ function named(error: unknown, { item: { graph } }: GraphJob): unknown {
 
 /** One call for each queue, that of the first job first. */
 function callsOf(drafts: readonly GraphDraft[], { newId }: DraftEnvironment): EnqueueCall[] {
-  const byQueue = new Map<string, NewJob[]>()
-  for (const { queue, job } of drafts) {
-    const jobs = byQueue.get(queue)
-    if (jobs === undefined) byQueue.set(queue, [job])
-    else jobs.push(job)
+  const byQueue = new Map<string, GraphDraft[]>()
+  for (const draft of drafts) {
+    const others = byQueue.get(draft.queue)
+    if (others === undefined) byQueue.set(draft.queue, [draft])
+    else others.push(draft)
   }
-  return [...byQueue].map(([queue, jobs]) => ({ callId: newId(), queue, jobs }))
+  return [...byQueue].map(([queue, some]) => callOf(queue, some, newId()))
+}
+
+/** The call for these drafts of one queue. */
+export function callOf(queue: string, drafts: readonly GraphDraft[], callId: string): EnqueueCall {
+  const hasNewIds = drafts.every(({ isIdNew }) => isIdNew)
+  return { callId, queue, jobs: drafts.map(({ job }) => job), ...(hasNewIds && { hasNewIds }) }
 }
 
 function refusal(

@@ -324,7 +324,16 @@ class JobFlow implements Flow {
         // A handler may run again: the first is remembered.
         const isIdOurs = !isNamed(node) && (call === undefined || node !== first)
         const item = { task, input, options, child: id, graph, ...(call && { origin: call.origin, asked }) }
-        return [node, { item, ...(join && { join }), memberOf: places.get(node)!, isIdOurs }]
+        return [
+          node,
+          {
+            item,
+            ...(join && { join }),
+            memberOf: places.get(node)!,
+            isIdOurs,
+            isIdNew: call === undefined && !isNamed(node),
+          },
+        ]
       }),
     )
     const order = [first, ...joins.filter((one) => one !== first), ...nodes.filter(({ waits }) => waits === undefined)]

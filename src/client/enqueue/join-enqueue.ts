@@ -13,11 +13,11 @@ import type { MemberSet } from '../../core/task/join-sets.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import { durationForm, furthestMs, parseDuration } from '../../core/values/duration.js'
 import { digestId, mostIdBytes } from '../../core/values/ids.js'
-import type { EnqueueCall } from '../../stores/contract/new-job.js'
 import type { NewJoin, NewSet } from '../../stores/contract/new-join.js'
 import { memberId } from '../../stores/rules/join-rules.js'
 import { StoredJobHandle } from '../jobs/stored-job-handle.js'
 import {
+  callOf,
   type GraphDraft,
   GraphEnqueue,
   type GraphJob,
@@ -39,6 +39,8 @@ const numberBytes = 8
 /** A set whose members are being added, and what is known of it. */
 interface FillingSet {
   readonly set: NewSet
+  /** The ids of its members were made for this enqueue. */
+  readonly isNew: boolean
   readonly inputs: MemberInputs
   /** The number of the next member. */
   from: number
@@ -77,8 +79,11 @@ export class JoinEnqueue {
       item: { ...item, child: id, graph: { id, queue } },
       join,
       isIdOurs: ownId === undefined && child === undefined,
+      isIdNew: ownId === undefined && child === undefined,
     }
-    const filling = sets.map((set): FillingSet => ({ set, inputs: after.get(set.name)!, from: 0 }))
+    // A handler that runs again makes the same ids.
+    const isNew = ownId !== undefined || child === undefined
+    const filling = sets.map((set): FillingSet => ({ set, isNew, inputs: after.get(set.name)!, from: 0 }))
     try {
       return await this.#enqueued(home, filling, rules)
     } finally {
@@ -128,7 +133,9 @@ export class JoinEnqueue {
     const stored = await this.#parts.sender.lookAt(graph)
     return (stored?.sets ?? []).flatMap(({ size, added, ...set }) => {
       const one = filling.find((each) => each.set.name === set.name)
-      return size !== undefined || one === undefined ? [] : [{ set, inputs: one.inputs.again(), from: added }]
+      return size !== undefined || one === undefined
+        ? []
+        : [{ set, isNew: false, inputs: one.inputs.again(), from: added }]
     })
   }
 
@@ -167,8 +174,7 @@ export class JoinEnqueue {
         if (draft.queue !== queue || (some.length > 0 && bytes > mostCallBytes)) break
         some.push(draft)
       }
-      const call: EnqueueCall = { callId: newId(), queue, jobs: some.map(({ job }) => job) }
-      const answers = await this.#parts.sender.send(call)
+      const answers = await this.#parts.sender.send(callOf(queue, some, newId()))
       if (answers.includes('full')) throw new QueueFullError(queue)
       if (answers.includes('draining')) throw new QueueDrainingError(queue)
     }
@@ -336,6 +342,7 @@ function membersOf({ item }: GraphJob, one: FillingSet, inputs: readonly unknown
       },
       memberOf: [{ join, set: name, number, onDead, keepsResults }],
       isIdOurs: true,
+      isIdNew: one.isNew,
     }
   })
 }

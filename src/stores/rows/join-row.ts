@@ -121,6 +121,17 @@ export function placesText(places: readonly MemberOf[]): string {
   return JSON.stringify(rows)
 }
 
+/** The same for a member with this place alone, but for its number: what is before that, and what is behind it. */
+export function placeTextAround({
+  join,
+  set,
+  onDead,
+  keepsResults,
+}: MemberOf): readonly [before: string, behind: string] {
+  const before = JSON.stringify([join.queue, join.id, set])
+  return [`[${before.slice(0, -1)},`, `,${JSON.stringify(onDead)},${keepsResults ? 1 : 0}]]`]
+}
+
 export function placeRowsIn(text: string): PlaceRow[] {
   return JSON.parse(text) as PlaceRow[]
 }

@@ -33,6 +33,7 @@ import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-cli
 import { sentForm } from './work/sqlite-bare-call.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
 import { completionsOf } from './work/sqlite-completion.js'
+import { graphCallOf } from './work/sqlite-member-run.js'
 import { SqliteUserEnqueue } from './work/sqlite-user-enqueue.js'
 
 interface SqliteDescriptor {
@@ -196,7 +197,7 @@ function sqliteHealth(thread: SqliteThreadClient, file: string): StoreHealth {
 
 function sqliteJoins(thread: SqliteThreadClient): Joins {
   return {
-    enqueue: (calls) => thread.call('enqueueGraph', calls),
+    enqueue: (calls) => thread.call('enqueueGraph', calls.map(graphCallOf)),
     seal: (join, sizes) => thread.call('seal', join, sizes),
     look: (join) => thread.call('lookAtJoin', join),
     ends: (join, set, from, limit) => thread.call('endsIn', join, set, from, limit),

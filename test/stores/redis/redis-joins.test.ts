@@ -71,6 +71,7 @@ async function complete(store: RedisStore, ...queues: string[]): Promise<string[
 describe('a join whose producer died before it was whole goes on when the call is repeated', () => {
   it.each([
     ['of a few members', 5],
+    ['of members that are stored in two steps', 300],
     ['of many members', 1_200],
   ])('%s', { timeout: 60_000 }, async (_, size) => {
     const sales = Array.from({ length: size }, (_, n) => n)

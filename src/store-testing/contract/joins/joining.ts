@@ -287,6 +287,54 @@ export const joining = joinConcern('joins', [], {
     assert.deepEqual(await scene.members(), [])
   },
 
+  async 'many members with new ids are stored as they are and in their order, however often they are sent'(scene) {
+    const sets = [newSet('join', 'all', 300), newSet('join', 'more', 5)]
+    const payloads = ['"0"', 'ü\0🎈', '', '{"n":1}']
+    const jobs = sets.flatMap((set) =>
+      Array.from({ length: set.size! }, (_, n) =>
+        memberOf('join', set, n, { payload: payloads[n % payloads.length]! }),
+      ),
+    )
+    const join = newJoin({ sets: { all: sets[0]!, more: sets[1]! } })
+    const calls = callsOf('graph', [
+      ['mail', [join]],
+      [members, jobs],
+    ]).map((call) => ({ ...call, hasNewIds: true }))
+    assert.deepEqual(await scene.joins.enqueue(calls), { outcome: 'added' })
+    const again = calls.map((call) => ({ ...call, isResent: true }))
+    assert.deepEqual(await scene.joins.enqueue(again), { outcome: 'added' })
+
+    const claims = await scene.members(1_000)
+
+    const shown = ({ id, payload }: { readonly id: string; readonly payload?: unknown }) => `${id} ${payload}`
+    assert.deepEqual(claims.map(shown), jobs.map(shown))
+    for (let from = 0; from < claims.length; from += 100)
+      await scene.store.settle(
+        claims.slice(from, from + 100).map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })),
+      )
+    assert.equal(await scene.state(), 'ready')
+    assert.deepEqual([(await scene.set()).counts.completed, (await scene.set('more')).counts.completed], [300, 5])
+  },
+
+  async 'many members with new ids are refused together, and leave nothing'(scene) {
+    const all = newSet('join', 'all', 300)
+    const jobs = Array.from({ length: 300 }, (_, n) => memberOf('join', all, n))
+    const calls = callsOf('graph', [
+      ['mail', [newJoin({ sets: { all } })]],
+      [members, jobs],
+    ]).map((call) => ({ ...call, hasNewIds: true }))
+    const refused = { queue: members, id: 'join.all.0' }
+    await scene.openQueue({ name: members, maxPending: 299 })
+    assert.deepEqual(await scene.joins.enqueue(calls), { outcome: 'refused', refused, as: 'full' })
+    await scene.openQueue({ name: members, maxPending: 300 })
+    await scene.records.drain(members)
+    assert.deepEqual(await scene.joins.enqueue(calls), { outcome: 'refused', refused, as: 'draining' })
+    assert.deepEqual([await scene.state(), await scene.members()], ['gone', []])
+    await scene.records.resume(members)
+    assert.deepEqual(await scene.joins.enqueue(calls), { outcome: 'added' })
+    assert.equal((await scene.depth(members)).ready, 300)
+  },
+
   async 'a graph whose first job is there already is a duplicate, and adds nothing'(scene) {
     await scene.join({ sets: { all: 1 } })
     assert.deepEqual(await scene.graph({ sets: { all: 3 } }), { outcome: 'duplicate' })

@@ -28,7 +28,7 @@ local ids, orders, bodies, call_ids, counts, firsts = {}, {}, {}, {}, {}, {}
 -- Nobody else has an id that was made for its job.
 local are_new = sub(ARGV[1], -1) == 'n'
 local is_short = are_new or sub(ARGV[1], -1) == 's'
-if is_short then
+${graph.read}if is_short then
   local n = 0
   for i = 3, #ARGV, 2 do
     n = n + 1
@@ -62,7 +62,7 @@ if find(ARGV[1], 'f', 1, true) then
   end
 end
 local function order_of(n) return orders[n] or '' end
-local function body_of(n) return bodies[n] or ARGV[2 + 2 * n] end
+local function body_of(n) return ${graph.body} end
 local looks_up = #ids > 0 and not are_new
 local records = looks_up and call('HMGET', JOBS, unpack(ids)) or {}
 local ended = looks_up and call('EXISTS', ENDED) == 1 and call('HMGET', ENDED, unpack(ids)) or {}
@@ -278,7 +278,7 @@ end
 local function answers_at_once()
   local count, first = #ids, next_stamp(stamp)
   if LIFO or draining or first <= tail or first + count > now_us + ${toleratedStepUs} or count > room() then return nil end
-  local created = pack('>I6', now)
+${graph.atOnce}  local created = pack('>I6', now)
   for n = 1, count do
     local id, at = ids[n], first + n - 1
     if not are_new then
@@ -290,7 +290,7 @@ local function answers_at_once()
     end
     local place13 = pack('>I7I6', at, seq + n)
     listed[n], incoming[2 * n - 1] = place13 .. id, id
-    incoming[2 * n] = at < now_us + 1000 and 'l' .. place13 .. ARGV[2 + 2 * n] or 'L' .. place13 .. created .. ARGV[2 + 2 * n]
+    incoming[2 * n] = at < now_us + 1000 and 'l' .. place13 .. ${graph.bodyAtOnce} or 'L' .. place13 .. created .. ${graph.bodyAtOnce}
   end
   stamp, seq, rings, new_ids = first + count - 1, seq + count, true, call_ids
   -- If each call has one job, one text has the answers to all.
@@ -316,6 +316,8 @@ local tells = REPORTS and joins().flush()
 
 /** The lines of the script that are for joins and members. */
 interface GraphPieces {
+  /** Before the arguments are read: a way to read them, followed by `else`. */
+  readonly read: string
   /** Once the arguments are read. */
   readonly begin: string
   /** First in `taken_as`, which returns p for a job that is as good as running. */
@@ -324,6 +326,11 @@ interface GraphPieces {
   readonly add: string
   /** First in `write`, if there is anything to write. */
   readonly write: string
+  /** In `answers_at_once`, once nothing else is against it: returns nil if something is. */
+  readonly atOnce: string
+  /** The body of the nth job, as it was sent; and in `answers_at_once`, as it is stored. */
+  readonly body: string
+  readonly bodyAtOnce: string
   /** In the answer to a call, once its `letters` are known, before anything is added. */
   readonly refuse: string
   /** Before anything is added: ends a script that only asks. */
@@ -334,7 +341,10 @@ interface GraphPieces {
   readonly end: string
 }
 
-const noGraph = { begin: '', taken: '', add: '', write: '', refuse: '', probe: '', notAlone: '', end: '' }
+const noGraph: GraphPieces = {
+  ...{ read: '', begin: '', taken: '', add: '', write: '', atOnce: '', refuse: '', probe: '', notAlone: '', end: '' },
+  ...{ body: 'bodies[n] or ARGV[2 + 2 * n]', bodyAtOnce: 'ARGV[2 + 2 * n]' },
+}
 
 /** The script without its return. `answers` has the answer to each call; `tells`: joins elsewhere are to be told. */
 export const enqueueText = remembering + text(noGraph)

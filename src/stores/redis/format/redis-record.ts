@@ -56,6 +56,11 @@ export function placedBody(job: NewJob): Payload {
   return withContent(job, '', flags, fields, group)
 }
 
+/** How much of such a body stands before the places. */
+export function placesAt({ task, rememberMs }: NewJob): number {
+  return 1 + task.length + 1 + String(rememberMs).length
+}
+
 /** `before`, flags, fields, and then the content, in the form of a record. */
 export function withContent(
   { codec, meta, payload }: NewJob,

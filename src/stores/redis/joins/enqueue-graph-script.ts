@@ -4,11 +4,26 @@ import { enqueueGraphText } from '../enqueue/enqueue-script.js'
 import { shardScript, withJobs } from '../lua/prelude.js'
 
 const graphText = enqueueGraphText({
-  begin: String.raw`
+  read: `
 local graph = cjson.decode(ARGV[#ARGV])
+local run, numbers = graph.run, {}
+if run then
+  call_ids[1], counts[1], firsts[1] = ARGV[2], #ARGV - 4, 1
+  for n = 1, counts[1] do
+    numbers[n] = run.from + n - 1 .. ''
+    ids[n] = run.ids .. numbers[n]
+  end
+else`.slice(1),
+  begin: String.raw`
 local known_joins, fragments, joining, begun = joins(), {}, {}, {}
+local function join_of(n) return not run and graph.joins[n] ~= 0 and graph.joins[n] or nil end
+-- The places of a member, each the number of a fragment in the call and that of the member; nil if it is none.
+local function places_of(n)
+  if run then return { { 1, run.from + n - 1 } } end
+  return graph.places[n] ~= 0 and graph.places[n] or nil
+end
 for n = 1, graph.probe and 0 or #ids do
-  if graph.joins[n] ~= 0 then
+  if join_of(n) then
     local j = records[n] and call('HEXISTS', JOINS, 'j' .. ids[n]) == 1 and leftover(ids[n], records[n])
     if j then
       drop(j)
@@ -23,29 +38,33 @@ local function known_fragment(i)
   if fragments[i] == nil then fragments[i] = known_joins.fragment_of(graph.fragments[i][1]) or false end
   return fragments[i]
 end
+-- The same, which now gets the members with count numbers from this one on.
+local function filled_fragment(i, from, count)
+  local f = known_fragment(i) or known_joins.new_fragment(unpack(graph.fragments[i]))
+  fragments[i] = f
+  f.count, f.high, f.version = f.count + count, math.max(f.high, from + count), f.version + 1
+  return f
+end
 -- The body of a member with its places.
-local function body_with_places(n, body)
+local function body_with_places(own, body)
   local places = {}
-  for i, one in ipairs(graph.places[n]) do
-    local of, number = one[1], one[2]
-    local f = known_fragment(of) or known_joins.new_fragment(graph.fragments[of][1], graph.fragments[of][2], graph.fragments[of][3])
-    fragments[of] = f
-    f.count, f.high, f.version = f.count + 1, math.max(f.high, number + 1), f.version + 1
-    places[i] = ' ' .. f.serial .. '.' .. string.format('%d', number)
+  for i, one in ipairs(own) do
+    places[i] = ' ' .. filled_fragment(one[1], one[2], 1).serial .. '.' .. string.format('%d', one[2])
   end
   local stop = find(body, '\0', find(body, '\0', 2, true) + 1, true)
   return sub(body, 1, stop - 1) .. table.concat(places) .. sub(body, stop)
 end
 `.slice(1),
   taken: `
-  for _, one in ipairs(graph.places[n] ~= 0 and graph.places[n] or {}) do
+  for _, one in ipairs(not are_new and places_of(n) or {}) do
     local f = known_fragment(one[1])
     if f and one[2] < f.high then return 'p' end
   end
 `.slice(1),
   add: `
-  if graph.places[n] ~= 0 then body = body_with_places(n, body) end
-  if graph.joins[n] ~= 0 then
+  local own = places_of(n)
+  if own then body = body_with_places(own, body) end
+  if join_of(n) then
     stamp = next_stamp(stamp)
     local place13, at = pack('>I7I6', stamp, seq), created_at or now
     joining[#joining + 1] = 0
@@ -61,6 +80,16 @@ end
   many('ZADD', JOINING, joining)
   joining = {}
 `.slice(1),
+  atOnce: `
+  local known = not are_new and known_fragment(1)
+  if known and run.from < known.high then return nil end
+  for n = 1, are_new and 0 or count do
+    if records[n] or ended[n] then return nil end
+  end
+  local before = ARGV[3] .. ' ' .. filled_fragment(1, run.from, count).serial .. '.'
+`.slice(1),
+  body: 'run and ARGV[3] .. ARGV[3 + n] or bodies[n]',
+  bodyAtOnce: 'before .. numbers[n] .. ARGV[3 + n]',
   refuse: `
   if graph.probe then return table.concat(letters) end
   for i = 1, graph.whole and count or 0 do
@@ -70,6 +99,7 @@ end
   probe: `
 if graph.probe then
   if sub(ARGV[1], -1) == 'r' and remembered_calls(call_ids)[call_ids[1]] then return 'm' end
+  if graph.new then return '-' .. (draining and 'g' or (graph.new > room() and 'f' or 'a')) end
   return (taken_as(ids[1], 1) and 'd' or '-') .. answer_to(1, #ids)
 end
 `.slice(1),
@@ -86,7 +116,12 @@ for _, n in ipairs(begun) do known_joins.begin(ids[n], graph.joins[n], order_of(
  * ARGV: those of the enqueue script in the long form, then JSON: `fragments`, for each the key, the letter of `onDead` as
  * a byte, keeps results (1 or 0); `joins`, for each job the join (`begin` of `joins-lua.ts`) as a text, or 0; `places`,
  * for each job 0 or a list of the number of a fragment, from 1, and the number of the member; `whole`: of each call all
- * jobs are accepted or none, and its joins wait until they are sealed; `probe`: nothing is added.
+ * jobs are accepted or none, and its joins wait until they are sealed; `probe`: nothing is added; `new`: how many jobs with
+ * new ids a probe is about, which has none of them.
+ * ARGV of one call, if its jobs are members of one set with numbers in a row, without orders or groups, and their bodies
+ * begin alike, up to where their places are put: `1n` if all ids were made for these jobs, `1r` if it may have been sent
+ * before, otherwise `1s`; its id; how the bodies begin; for each job the rest of its body; JSON as above, with `run`
+ * in the place of `joins` and `places`: `ids`, what the ids have before their numbers, and `from`, the first number.
  * Returns as the enqueue script; with `probe` m if the one call is remembered, otherwise d if the id of its first job is
  * taken, or -, and the letters; or '?' if a join of an id in the call ended a moment ago and its fragments are still to
  * be dropped: then nothing was added. Refuses `unknown`.

@@ -4,18 +4,22 @@ import { StoreUnavailableError } from '../../../core/errors.js'
 import type { JobKey } from '../../contract/job-records.js'
 import type { GraphAnswer } from '../../contract/joins.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
-import type { NewJoin } from '../../contract/new-join.js'
+import type { MemberOf, NewJoin } from '../../contract/new-join.js'
 import { memberId } from '../../rules/join-rules.js'
 import type { RedisArgument } from '../client/redis-client.js'
 import { listIn, textIn } from '../client/redis-reply.js'
 import { callsText, enqueuedBy } from '../enqueue/redis-enqueue.js'
-import { placedBody, recordBody, recordOrder } from '../format/redis-record.js'
+import { placedBody, placesAt, recordBody, recordOrder } from '../format/redis-record.js'
 import { type RedisShard, shardHolding } from '../redis-layout.js'
 import { fragmentKey, onDeadBytes, type RedisJoin, type RedisSet } from '../shards/redis-join-reports.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { enqueueGraphScript } from './enqueue-graph-script.js'
 import { readJoinScript, sealScript, undoScript } from './join-scripts.js'
 
+/** The most jobs that one step of a graph adds: those of a full call. More would keep all others waiting. */
+const mostInStep = 250
+/** Fewer members are sent one by one. */
+const fewestInRun = 4
 /** How often an enqueue drops what an earlier join of the same id has left. */
 const mostDrops = 100
 
@@ -23,10 +27,21 @@ const mostDrops = 100
 interface GraphPart {
   readonly callId: string
   readonly isResent: boolean
+  readonly hasNewIds: boolean
   readonly shard: RedisShard
   readonly jobs: readonly NewJob[]
   /** For each job its place in the call. */
   readonly places: readonly number[]
+}
+
+/** Members of one set with numbers in a row, as the script has them. */
+interface SentMembers {
+  /** What the ids have before the numbers. */
+  readonly ids: string
+  readonly from: number
+  /** How all bodies begin, up to their places, and the rest of each. */
+  readonly head: string
+  readonly rests: readonly string[]
 }
 
 export class RedisGraphEnqueue {
@@ -64,8 +79,9 @@ export class RedisGraphEnqueue {
     if (typeof looked === 'object') return looked
     // Jobs that are there already are of this graph: it goes on where it was.
     const isBegun = looked === 'begun'
-    const begun = await this.#sendWhole(home!)
+    const { letters: begun, isResent } = await this.#sendWhole(home!)
     if (!isBegun && isThere(begun)) return { outcome: 'duplicate' }
+    const isAgain = isBegun || isResent
     const isIn = (letters: string) => !isRefused(letters) || (isBegun && isThere(letters))
     const added: GraphPart[] = [home!]
     const refused = isIn(begun) ? [] : [refusalOf(home!, begun)]
@@ -82,9 +98,14 @@ export class RedisGraphEnqueue {
       )
       const sent = await Promise.allSettled(
         parts.flat().map(async (part) => {
-          const letters = await this.#sendWhole(part)
-          if (isIn(letters)) added.push(part)
-          else refused.push(refusalOf(part, letters))
+          for (const step of stepsOf(isAgain ? { ...part, hasNewIds: false } : part)) {
+            const { letters } = await this.#sendWhole(step)
+            if (isIn(letters)) added.push(step)
+            else {
+              refused.push(refusalOf(step, letters))
+              break
+            }
+          }
         }),
       )
       for (const one of sent) if (one.status === 'rejected') throw one.reason
@@ -107,7 +128,12 @@ export class RedisGraphEnqueue {
   async #look(calls: readonly EnqueueCall[], home: GraphPart): Promise<'new' | 'begun' | GraphAnswer> {
     const isRemembered = async () => (await this.#send({ ...home, isResent: true }, 'probe')) === 'm'
     if (home.isResent && (await isRemembered())) return 'begun'
-    const parts = await Promise.all(calls.map((call) => this.#partsOf({ ...call, isResent: false }, call.jobs)))
+    const looked = calls.map((call) => ({
+      ...call,
+      isResent: false,
+      hasNewIds: !home.isResent && call.hasNewIds === true,
+    }))
+    const parts = await Promise.all(looked.map((call) => this.#partsOf(call, call.jobs)))
     const probed = await Promise.all(
       parts.map((some) => Promise.all(some.map(async (part) => ({ part, told: await this.#send(part, 'probe') })))),
     )
@@ -147,14 +173,14 @@ export class RedisGraphEnqueue {
   }
 
   async #partsOf(
-    { callId, isResent = false, queue: name }: EnqueueCall,
+    { callId, isResent = false, hasNewIds = false, queue: name }: EnqueueCall,
     jobs: readonly NewJob[],
   ): Promise<GraphPart[]> {
     const [queue] = await this.#queues.find([name])
     const parts = new Map<RedisShard, GraphPart & { readonly jobs: NewJob[]; readonly places: number[] }>()
     for (const [place, job] of jobs.entries()) {
       const shard = shardHolding(queue!, job.id)
-      const part = parts.get(shard) ?? { callId, isResent, shard, jobs: [], places: [] }
+      const part = parts.get(shard) ?? { ...{ callId, isResent, hasNewIds, shard }, jobs: [], places: [] }
       part.jobs.push(job)
       part.places.push(place)
       parts.set(shard, part)
@@ -162,18 +188,17 @@ export class RedisGraphEnqueue {
     return [...parts.values()]
   }
 
-  async #sendWhole(part: GraphPart): Promise<string> {
+  async #sendWhole(part: GraphPart): Promise<{ readonly letters: string; readonly isResent: boolean }> {
     const letters = await this.#send(part, 'whole')
+    if (!isRefused(letters) || part.isResent) return { letters, isResent: part.isResent }
     // The call may have been sent before, although its sender does not say so.
-    return isRefused(letters) && !part.isResent ? this.#send({ ...part, isResent: true }, 'whole') : letters
+    return { letters: await this.#send({ ...part, isResent: true }, 'whole'), isResent: true }
   }
 
   /** Returns the letter of each job; for a probe see the script. */
-  async #send({ callId, isResent, shard, jobs }: GraphPart, how: 'each' | 'whole' | 'probe'): Promise<string> {
-    const args: RedisArgument[] = [callsText(1, [{ jobs }], isResent), callId, String(jobs.length)]
-    const bodyOf = (job: NewJob) => (how === 'probe' ? '' : isInGraph(job) ? placedBody(job) : recordBody(job))
-    for (const job of jobs) args.push(job.id, recordOrder(job), bodyOf(job))
-    args.push(graphText(jobs, how))
+  async #send(part: GraphPart, how: 'each' | 'whole' | 'probe'): Promise<string> {
+    const { shard } = part
+    const args = argumentsOf(part, how)
     for (let drops = 0; drops < mostDrops; drops += 1) {
       const replicas = how === 'probe' ? 0 : this.#replicas
       const reply = textIn(await this.#queues.run(shard, enqueueGraphScript, args, replicas))
@@ -237,23 +262,80 @@ function refusalOf({ shard, jobs }: GraphPart, letters: string): GraphAnswer & {
   return { outcome: 'refused', refused: { queue: shard.queue, id: jobs[at]!.id }, as }
 }
 
-/** The last argument of the graph script for these jobs. */
-function graphText(jobs: readonly NewJob[], how: 'each' | 'whole' | 'probe'): string {
+/**
+ * The part in steps which leave room for others in between. They are sent one after the other: who goes on with a graph
+ * that was left open begins behind the last member that is there.
+ */
+function stepsOf(part: GraphPart): GraphPart[] {
+  const { callId, jobs, places } = part
+  return Array.from({ length: Math.ceil(jobs.length / mostInStep) }, (_, i): GraphPart => {
+    const [from, to] = [i * mostInStep, (i + 1) * mostInStep]
+    const own = { callId: i === 0 ? callId : `${callId} ${i + 1}`, places: places.slice(from, to) }
+    return { ...part, ...own, jobs: jobs.slice(from, to) }
+  })
+}
+
+/** The arguments of the graph script. */
+function argumentsOf(
+  { callId, isResent, hasNewIds, jobs }: GraphPart,
+  how: 'each' | 'whole' | 'probe',
+): RedisArgument[] {
+  const form = { whole: how !== 'each', probe: how === 'probe' }
+  if (form.probe && hasNewIds && !isResent) return ['1', callId, '0', JSON.stringify({ ...form, new: jobs.length })]
+  const run = form.probe ? undefined : runOf(jobs)
+  if (run !== undefined) {
+    const { ids, from, head, rests } = run
+    const fragments = [fragmentOf(jobs[0]!, jobs[0]!.memberOf![0]!)]
+    const letter = isResent ? 'r' : hasNewIds ? 'n' : 's'
+    return [`1${letter}`, callId, head, ...rests, JSON.stringify({ ...form, fragments, run: { ids, from } })]
+  }
+  const args: RedisArgument[] = [callsText(1, [{ jobs }], isResent), callId, String(jobs.length)]
+  const bodyOf = (job: NewJob) => (form.probe ? '' : isInGraph(job) ? placedBody(job) : recordBody(job))
+  for (const job of jobs) args.push(job.id, recordOrder(job), bodyOf(job))
   const numbers = new Map<string, number>()
-  const fragments: (readonly [string, number, 0 | 1])[] = []
-  const places = jobs.map(({ id, memberOf = [] }) => {
-    if (memberOf.length === 0) return 0
-    return memberOf.map(({ join, set, number, onDead, keepsResults }) => {
-      const key = fragmentKey(join, set, baseOf(id, number))
+  const fragments: ReturnType<typeof fragmentOf>[] = []
+  const places = jobs.map((job) => {
+    if (job.memberOf === undefined || job.memberOf.length === 0) return 0
+    return job.memberOf.map((place) => {
+      const fragment = fragmentOf(job, place)
+      const [key] = fragment
       if (!numbers.has(key)) {
-        fragments.push([key, onDeadBytes[onDead], keepsResults ? 1 : 0])
+        fragments.push(fragment)
         numbers.set(key, fragments.length)
       }
-      return [numbers.get(key)!, number]
+      return [numbers.get(key)!, place.number]
     })
   })
   const joins = jobs.map(({ join }) => (join === undefined ? 0 : joinText(join)))
-  return JSON.stringify({ fragments, joins, places, whole: how !== 'each', probe: how === 'probe' })
+  args.push(JSON.stringify({ ...form, fragments, joins, places }))
+  return args
+}
+
+/** The jobs as one run; undefined if they are none, or there are few. */
+function runOf(jobs: readonly NewJob[]): SentMembers | undefined {
+  const [first] = jobs
+  const place = first?.memberOf?.[0]
+  if (first === undefined || place === undefined || jobs.length < fewestInRun) return undefined
+  const [{ join, set, number: from }, ids] = [place, `${baseOf(first.id, place.number)}.`]
+  const head = placedBody(first).slice(0, placesAt(first))
+  const rests: string[] = []
+  for (const [i, job] of jobs.entries()) {
+    const { id, memberOf = [], group } = job
+    const [own] = memberOf
+    const isNext = memberOf.length === 1 && own!.number === from + i && id === `${ids}${from + i}`
+    if (!isNext || own!.set !== set || own!.join.queue !== join.queue || own!.join.id !== join.id) return undefined
+    if (job.join !== undefined || group !== undefined || recordOrder(job) !== '') return undefined
+    const body = placedBody(job)
+    if (typeof body !== 'string' || !body.startsWith(head as string) || placesAt(job) !== head.length) return undefined
+    rests.push(body.slice(head.length))
+  }
+  return { ids, from, head: head as string, rests }
+}
+
+/** The key of a fragment, the letter of its `onDead`, and whether it keeps results. */
+function fragmentOf({ id }: NewJob, place: MemberOf): readonly [key: string, onDead: number, keeps: 0 | 1] {
+  const { join, set, number, onDead, keepsResults } = place
+  return [fragmentKey(join, set, baseOf(id, number)), onDeadBytes[onDead], keepsResults ? 1 : 0]
 }
 
 function joinText(join: NewJoin): string {

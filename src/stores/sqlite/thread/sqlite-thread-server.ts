@@ -17,6 +17,7 @@ import { giveRightsTo } from '../file/sqlite-sharing.js'
 import { makeBellDirectories, resultsDirectory, SqliteWakeTokens } from '../sqlite-wake-token.js'
 import type { BareCall, SqliteEnqueueCall } from '../work/sqlite-bare-call.js'
 import type { Completions } from '../work/sqlite-completion.js'
+import type { SqliteGraphCall } from '../work/sqlite-member-run.js'
 import { exitGate } from './exit-gate.js'
 import { replyOf, SqliteConnection } from './sqlite-connection.js'
 import type { Reply, Request, ThreadCall, ThreadSettings } from './sqlite-thread-messages.js'
@@ -164,12 +165,12 @@ function weighed([, name, [first]]: ThreadCall): Weight {
   if (name === 'enqueue' || name === 'enqueueGraph') {
     let jobs = 0
     let bytes = 0
-    for (const call of first as readonly (SqliteEnqueueCall | BareCall)[]) {
-      if ('rows' in call) {
-        jobs += call.count
-        bytes += call.units
-        continue
+    for (const call of first as readonly (SqliteEnqueueCall | SqliteGraphCall | BareCall)[]) {
+      for (const { count, units } of 'rows' in call ? [call] : ('runs' in call && call.runs) || []) {
+        jobs += count
+        bytes += units
       }
+      if ('rows' in call) continue
       jobs += call.jobs.length
       for (const { payload, meta } of call.jobs) bytes += (payload?.length ?? 0) + (meta?.length ?? 0)
     }

@@ -27,7 +27,7 @@ export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
   readonly heaviest: number
 }
 
-interface BareKind {
+export interface BareKind {
   readonly task: string
   readonly rememberMs: number
 }
@@ -36,7 +36,7 @@ type BareRow = readonly [id: string, payload: string, task?: string, rememberMs?
 type BareJob = NewJob & { readonly payload: string }
 
 /** The jobs of a smaller call are inserted one by one: a text of them all would cost more. */
-const fewestTogether = 4
+export const fewestTogether = 4
 const longestTogether = 2_048
 
 /** The calls in the form in which they are sent to the thread, and a function that gives each its answers. */
@@ -96,7 +96,7 @@ export function jobsOf(call: SqliteEnqueueCall | BareCall): readonly NewJob[] {
  * Whether the job is ready at once, has no group, the default priority and nothing else special, and has a short
  * payload that JSON carries unchanged.
  */
-function isBare(job: NewJob): job is BareJob {
+export function isBare(job: NewJob): job is BareJob {
   const { task, payload, priority, codec, meta, group = '', score, arrival, delayMs, runAt, expiresMs, ifWaiting } = job
   if (job.join !== undefined || job.memberOf !== undefined || job.fields !== undefined) return false
   const isReady = !delayMs && runAt === undefined && expiresMs === undefined && ifWaiting === undefined

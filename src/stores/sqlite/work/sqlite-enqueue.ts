@@ -2,7 +2,8 @@
 
 import { randomUUID } from 'node:crypto'
 import type { GraphAnswer } from '../../contract/joins.js'
-import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import type { Enqueued, NewJob } from '../../contract/new-job.js'
+import type { MemberOf } from '../../contract/new-join.js'
 import {
   completed,
   groupIn,
@@ -15,7 +16,7 @@ import {
   takenBy,
   waiting,
 } from '../../rows/job-row.js'
-import { placesText } from '../../rows/join-row.js'
+import { placesText, placeTextAround } from '../../rows/join-row.js'
 import { payloadDigest } from '../../rows/payload-row.js'
 import { bounded, isBusy, isLimited, positionOf, share } from '../../rows/queue-row.js'
 import { payloadToStored } from '../../rows/stored-text.js'
@@ -27,6 +28,14 @@ import { changeSome } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type BareCall, bareOf, jobsOf, type SqliteEnqueueCall } from './sqlite-bare-call.js'
+import { idsIn, type MemberRun, membersIn, type SqliteGraphCall } from './sqlite-member-run.js'
+
+/** A member of the graph that is being added. Of members in a row it is the last. */
+interface ComingMember {
+  readonly queue: string
+  readonly id: string
+  readonly places: readonly MemberOf[]
+}
 
 export class SqliteEnqueue {
   readonly #transaction: SqliteTransaction
@@ -36,6 +45,7 @@ export class SqliteEnqueue {
   readonly #insertNoted: Statement
   readonly #insertAlike: Statement
   readonly #insertMixed: Statement
+  readonly #insertMembers: Statement
   readonly #takeBack: Statement
   readonly #keepCreatedAt: Statement
   readonly #memory: Statement
@@ -44,7 +54,7 @@ export class SqliteEnqueue {
   /** The number of the last row that was inserted of a job with something beside its row. */
   #noted = 0
   /** The members of the graph that is being added: their joins may come after them. */
-  #members: { queue: string; job: NewJob }[] | undefined
+  #members: ComingMember[] | undefined
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
@@ -73,6 +83,13 @@ export class SqliteEnqueue {
     // SQLite parses a row anew for each value that is read from it, which takes an eighth of an insert.
     this.#insertAlike = insertMany('?7', '?8')
     this.#insertMixed = insertMany('value ->> 2', 'value ->> 3')
+    // A number that is bound is a real one: its text would end with '.0'.
+    const number = 'CAST(?9 AS INTEGER) + key'
+    this.#insertMembers = transaction.db.prepare(
+      `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload, noted, places)
+       SELECT ?1, ?10 || (${number}), ?7, ?2 + ?3 * key, ?4 + key, ?8, ?5, ?5, value, ${noteBits.member}, ?11 || (${number}) || ?12
+       FROM json_each(?6)`,
+    )
     this.#takeBack = transaction.db.prepare('DELETE FROM job WHERE rid BETWEEN ? AND ?')
     this.#keepCreatedAt = transaction.db.prepare('UPDATE job SET created_at = ? WHERE qid = ? AND id = ?')
     this.#memory = transaction.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
@@ -90,7 +107,7 @@ export class SqliteEnqueue {
   }
 
   /** Adds a graph, all of it or nothing: see `Joins.enqueue`. */
-  graph(calls: readonly EnqueueCall[]): GraphAnswer {
+  graph(calls: readonly SqliteGraphCall[]): GraphAnswer {
     const { clock, calls: known, joins, queues: rows } = this.#transaction
     const now = clock.now()
     const queues = calls.map(({ queue }) => rows.get(queue))
@@ -102,26 +119,35 @@ export class SqliteEnqueue {
       if (refused !== undefined) return refused
     }
     this.#refuseFull(queues, calls)
-    const members: { queue: string; job: NewJob }[] = []
+    const members: ComingMember[] = []
     this.#members = members
     try {
-      for (const [i, { callId, jobs }] of calls.entries())
-        known.remember(queues[i]!, callId, this.#addEach(queues[i]!, jobs, now))
+      for (const [i, { callId, jobs, runs = [] }] of calls.entries()) {
+        const added = this.#addEach(queues[i]!, jobs, now)
+        for (const run of runs) added.push(...this.#addMembers(queues[i]!, run, now))
+        known.remember(queues[i]!, callId, added)
+      }
     } finally {
       this.#members = undefined
     }
-    for (const { queue: of, job } of members) joins.enter({ queue: of, id: job.id }, job.memberOf!)
+    for (const { queue: of, id, places } of members) joins.enter({ queue: of, id }, places)
     return { outcome: 'added' }
   }
 
-  /** The first job of a call of a graph that cannot be added. */
-  #refusedOf(queue: QueueRow, { jobs, hasNewIds = false }: EnqueueCall, now: number): GraphAnswer | undefined {
-    const refusal = ({ id }: NewJob, as: Exclude<Enqueued, 'added' | 'merged' | 'replaced'>): GraphAnswer => ({
+  /** The first job of a call of a graph that cannot be added. Runs have new ids. */
+  #refusedOf(
+    queue: QueueRow,
+    { jobs, runs = [], hasNewIds = false }: SqliteGraphCall,
+    now: number,
+  ): GraphAnswer | undefined {
+    const refusal = (id: string, as: Exclude<Enqueued, 'added' | 'merged' | 'replaced'>): GraphAnswer => ({
       outcome: 'refused',
       refused: { queue: queue.name, id },
       as,
     })
-    if (queue.draining) return refusal(jobs[0]!, 'draining')
+    const first = jobs[0]?.id ?? (runs[0] && idsIn(runs[0])[0])
+    if (first === undefined) return undefined
+    if (queue.draining) return refusal(first, 'draining')
     const ids = new Set<string>()
     let refused: GraphAnswer | undefined
     for (const job of jobs) {
@@ -131,10 +157,11 @@ export class SqliteEnqueue {
         : as === undefined
           ? 'added'
           : answerToTaken(as, job)
-      if (answer !== 'added' && answer !== 'replaced') refused ??= refusal(job, answer as 'duplicate')
+      if (answer !== 'added' && answer !== 'replaced') refused ??= refusal(job.id, answer as 'duplicate')
       else if (as !== 'waiting') ids.add(job.id)
     }
-    return ids.size > this.#roomIn(queue) ? refusal(jobs[0]!, 'full') : refused
+    const count = runs.reduce((sum, run) => sum + run.count, ids.size)
+    return count > this.#roomIn(queue) ? refusal(first, 'full') : refused
   }
 
   #answersOf(queue: QueueRow, call: SqliteEnqueueCall | BareCall, now: number): Enqueued[] {
@@ -156,7 +183,7 @@ export class SqliteEnqueue {
    * Refuses calls for which there is no room. A call that is sent again gets its first answer all the same. Throws
    * `StoreFullError`.
    */
-  #refuseFull(queues: readonly QueueRow[], calls: readonly (SqliteEnqueueCall | BareCall)[]): void {
+  #refuseFull(queues: readonly QueueRow[], calls: readonly (SqliteEnqueueCall | SqliteGraphCall | BareCall)[]): void {
     const bytes = calls.reduce((sum, call) => sum + bytesOf(call), 0)
     if (this.#transaction.room.takes(bytes)) return
     const isAnswered = ({ name }: QueueRow, call: SqliteEnqueueCall | BareCall) =>
@@ -245,6 +272,29 @@ export class SqliteEnqueue {
     return true
   }
 
+  /** Adds members in a row with one statement, and rings. */
+  #addMembers(queue: QueueRow, run: MemberRun, now: number): Enqueued[] {
+    const { first: place, ids, payloads, kind, count, heaviest } = run
+    const first = nextStamp(queue.last_stamp, now)
+    const [position, step] = [positionOf(queue, first), positionOf(queue, 1)]
+    const values = [queue.qid, position, step, first, now, payloads, kind.task, kind.rememberMs, place.number, ids]
+    const ran = this.#insertMembers.run(...values, ...placeTextAround(place))
+    const [added, last] = [Number(ran.changes), Number(ran.lastInsertRowid)]
+    if (added < count) {
+      if (added > 0) changeSome(this.#takeBack, added, last - added + 1, last)
+      return this.#addEach(queue, membersIn(run), now)
+    }
+    this.#transaction.weight.addWeight(queue, heaviest)
+    queue.last_stamp = first + count - 1
+    queue.ready += count
+    queue.membered = 1
+    const number = place.number + count - 1
+    this.#members!.push({ queue: queue.name, id: `${ids}${number}`, places: [{ ...place, number }] })
+    if (!isLimited(queue)) this.#transaction.ring(queue)
+    else for (const id of idsIn(run)) this.#transaction.ringFor(queue, id, now)
+    return all(count, 'added')
+  }
+
   /** The answer, and the ms until the job is due: 0 if it is ready, Infinity if nothing changed. */
   #enqueue(queue: QueueRow, job: NewJob, now: number): [answer: Enqueued, delayMs: number] {
     if (this.#isMemberAlready(queue, job)) return ['duplicate', Number.POSITIVE_INFINITY]
@@ -313,7 +363,7 @@ export class SqliteEnqueue {
     if (job.memberOf !== undefined) {
       queue.membered = 1
       if (this.#members === undefined) this.#transaction.joins.enter({ queue: queue.name, id: job.id }, job.memberOf)
-      else this.#members.push({ queue: queue.name, job })
+      else this.#members.push({ queue: queue.name, id: job.id, places: job.memberOf })
     }
     if (job.join !== undefined) this.#transaction.joins.begin(queue, this.#noted, job, now)
   }
@@ -428,9 +478,14 @@ class SqliteOrderedEnqueue {
 /** About the bytes that each job takes on the disk besides its payload and meta: for its row and its index entries. */
 const rowBytes = 512
 
-function bytesOf(call: SqliteEnqueueCall | BareCall): number {
+function bytesOf(call: SqliteEnqueueCall | SqliteGraphCall | BareCall): number {
   if ('rows' in call) return rowBytes * call.count + call.units
-  return call.jobs.reduce((sum, { payload, meta }) => sum + rowBytes + (payload?.length ?? 0) + (meta?.length ?? 0), 0)
+  const runs = ('runs' in call && call.runs) || []
+  const ofRuns = runs.reduce((sum, { count, units }) => sum + rowBytes * count + units, 0)
+  return (
+    ofRuns +
+    call.jobs.reduce((sum, { payload, meta }) => sum + rowBytes + (payload?.length ?? 0) + (meta?.length ?? 0), 0)
+  )
 }
 
 /** Whether the job is in the queue now. */
