@@ -184,6 +184,14 @@ export const redisJoinMutations = mutationsIn(`
 - if has_bit or was_dead then
 + if false then
 ! the ends of members
+* members that complete are not counted
+- changed[at], f.c, f.version = sum + bit, f.c + 1, f.version + 1
++ changed[at] = sum + bit
+! the ends of members
+* the results of members that complete together are not handed over
+- if left then keep_result(f, serial .. '.' .. numbers[i], left) end
++ local _
+! the ends of members
 * an end counts twice
 - f[fate], f.version = f[fate] + 1, f.version + 1
 + f[fate], f.version = f[fate] + 2, f.version + 1

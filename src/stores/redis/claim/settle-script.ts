@@ -42,9 +42,14 @@ local function read_items()
     end
   end
 end
--- Most calls are one run of completions under one fence. They need only the ids.
-local is_run = ARGV[1] == '' and #ARGV == 3 + ARGV[3]
-if is_run then ids = { unpack(ARGV, 4) } else read_items() end
+-- Most calls are one run of completions under one fence. They need only the ids, and perhaps the results behind these.
+local width = ARGV[1] == '' and (byte(ARGV[3]) == 45 and 2 or 1)
+local is_run = width and #ARGV == 3 + width * math.abs(ARGV[3])
+if not is_run then read_items()
+elseif width == 1 then ids = { unpack(ARGV, 4) }
+else
+  for at = 4, #ARGV, 2 do ids[#ids + 1] = ARGV[at] end
+end
 local function given(text)
   if text == '' then return nil end
   return sub(text, 2)
@@ -168,6 +173,9 @@ const parts: Readonly<
       readonly keys: readonly string[]
       /** A branch for the item `i` if its job seems to be a member of a join and to leave nothing else. */
       readonly member: string
+      /** A way to end a whole run of such members, and its definition. */
+      readonly memberRun: string
+      readonly orMemberRun: string
       /** A branch for a job that is to wait for a signal. */
       readonly wait: string
       /** Ends these, after all others. */
@@ -204,22 +212,53 @@ local function drop_done() end
         left[id] = true
         numbers[#numbers + 1] = i
         placed[#placed + 1] = id`,
+    memberRun: String.raw`
+-- The number of the fragment that hears of a member, and that of the member; nil if the job is no member, or that of
+-- several joins, or its id is remembered.
+local function only_place(rec)
+  return string.match(rec, '^0 (%d+)%.(%d+)%z', find(rec, '\0', (${flagsAt('rec')}) + 1, true) + 1)
+end
+-- The same if all are members of joins, and leave something to these alone.
+local function report_at_once()
+  local bytes, seen = fence_bytes(ARGV[2]), {}
+  for i, id in ipairs(ids) do
+    local claim = claims[i]
+    if not claim or sub(claim, 1, 7) ~= bytes or seen[id] then return false end
+    local flags = byte(claim, 14) - 64
+    if flags < REMEMBERED or flags >= REMEMBERED + HASHISTORY then return false end
+    seen[id] = true
+  end
+  local serials, numbers, results = {}, {}, width == 2 and {}
+  for i, rec in ipairs(call('HMGET', JOBS, unpack(ids))) do
+    if not rec then return false end
+    serials[i], numbers[i] = only_place(rec)
+    if not serials[i] then return false end
+    if results then results[i] = ARGV[3 + 2 * i] end
+  end
+  member_ends().report_completed(serials, numbers, results)
+  traceless, shared[bytes] = ids, #ids
+  return true
+end
+`,
+    orMemberRun: ' or report_at_once()',
     wait: `
   elseif kind == 'w' then
     if has(j.claim.flags, CANCEL) then finish(j, 'x') else j.crashes = 0 entries().wait(j, a, b) end`,
-    endMembers: String.raw`
-  local ends = placed[1] and member_ends()
+    endMembers: `
+  local ended, ended_as, results = {}, {}, {}
   for n, rec in ipairs(placed[1] and call('HMGET', JOBS, unpack(placed)) or {}) do
-    local i, id, place, serial, number = numbers[n], placed[n], nil, nil, nil
-    if rec then place, serial, number = string.match(rec, '^0 ((%d+)%.(%d+))%z', find(rec, '\0', (${flagsAt('rec')}) + 1, true) + 1) end
-    if place then
-      ends.report_at(ends.fragment(serial), tonumber(number), place, 'c', kinds[i] == 'j' and ARGV[items[i] + 3] or nil)
+    local i, id, serial, number = numbers[n], placed[n], nil, nil
+    if rec then serial, number = only_place(rec) end
+    if serial then
+      local count = #ended + 1
+      ended[count], ended_as[count], results[count] = serial, number, kinds[i] == 'j' and ARGV[items[i] + 3]
       leave_at_once(id, byte(claims[i], 14) - 64, item_fences[i])
     else
       answers[i] = settle(items[i], id, kinds[i]) or 'o'
       all_ok = all_ok and answers[i] == 'o'
     end
-  end`,
+  end
+  if ended[1] then member_ends().report_completed(ended, ended_as, results) end`,
     flush: 'member_ends().flush()',
   },
   // Results and runs are not kept.
@@ -248,6 +287,8 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
     atOnce: ' or follows[id]',
     keys: ['CLAIMS', 'JOBS', 'CLAIMED_PAYLOADS'],
     member: '',
+    memberRun: '',
+    orMemberRun: '',
     wait: '',
     endMembers: '',
     flush: 'false',
@@ -330,7 +371,7 @@ local function leaves_at_once()
   traceless, shared[bytes] = ids, #ids
   return true
 end
-local function leave_at_once(id, flags, bytes)
+${parts[kind].memberRun}local function leave_at_once(id, flags, bytes)
   traceless[#traceless + 1] = id
   if flags >= OWNLEASE then renewed[#renewed + 1] = id else
     shared[bytes] = (shared[bytes] or 0) + 1
@@ -361,7 +402,7 @@ local function settle_each()
     hold = kinds[i] == 'h' and items[i] or nil
   end${parts[kind].endMembers}
 end
-if not (is_run and leaves_at_once()) then
+if not (is_run and (leaves_at_once()${parts[kind].orMemberRun})) then
   if is_run then read_items() end
   settle_each()
 end

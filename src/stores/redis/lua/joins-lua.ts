@@ -140,6 +140,13 @@ local function thaw(j)
   call('ZADD', JOIN_TASKS, 'NX', -now, 't' .. j.id)
   told().tells = true
 end
+local function keep_result(f, field, left)
+  if f.keeps == 0 or not left or left == '' then return end
+  local puts = REPORTS.puts
+  puts[#puts + 1] = field
+  puts[#puts + 1] = 'c' .. left
+  f.bytes = f.bytes + #left - find(left, '\0', 1, true)
+end
 -- The member in this place of a fragment has ended so: c completed, d dead, x cancelled, e expired. left: its result in
 -- the stored form, or its error. field: number of the fragment, dot, number of the member.
 -- Of ends that were reported before, only one changes: a dead member may go for good.
@@ -154,20 +161,38 @@ function M.report_at(f, number, field, fate, left)
   f[fate], f.version = f[fate] + 1, f.version + 1
   local is_held = f.on_dead == HOLD and fate == 'd'
   if not has_bit and not is_held then flip(f, c, at, bit) end
-  if fate == 'c' then
-    if f.keeps == 1 and left and left ~= '' then
-      local puts = REPORTS.puts
-      puts[#puts + 1] = field
-      puts[#puts + 1] = 'c' .. left
-      f.bytes = f.bytes + #left - find(left, '\0', 1, true)
-    end
-    return
-  end
+  if fate == 'c' then return keep_result(f, field, left) end
   REPORTS.ends[field] = f.keeps == 1 and left and left ~= '' and fate .. (fate == 'd' and '=' or '') .. left or fate
   if f.on_dead ~= GO_ON and not is_held then
     if f.fails == f.told_fails then f.fail_number, f.fail_fate = number, byte(fate) end
     f.fails, REPORTS.failing = f.fails + 1, REPORTS.failing + 1
     f.failed_as = f.failed_as or REPORTS.failing
+  end
+end
+-- Members have completed, each in the place of a fragment, both numbers as texts. results: perhaps the result of each.
+function M.report_completed(serials, numbers, results)
+  local f, last, c, bits, changed
+  for i, serial in ipairs(serials) do
+    if serial ~= last then f, last, c = M.fragment(serial), serial, nil end
+    local number, left = tonumber(numbers[i]), results and results[i]
+    if not f or f.d > 0 or f.frozen == 1 or f.on_dead == HOLD then M.report_at(f, number, serial .. '.' .. numbers[i], 'c', left)
+    else
+      local at = floor(number / 8)
+      if floor(at / 512) ~= c then
+        c = floor(at / 512)
+        bits, changed = chunk(f, c), f.changed[c]
+      end
+      at = at - c * 512 + 1
+      local sum, bit = changed and changed[at] or 0, 2 ^ (number % 8)
+      if ((byte(bits, at) or 0) + sum) % (bit * 2) < bit then
+        if not changed then
+          changed = {}
+          f.changed[c] = changed
+        end
+        changed[at], f.c, f.version = sum + bit, f.c + 1, f.version + 1
+        if left then keep_result(f, serial .. '.' .. numbers[i], left) end
+      end
+    end
   end
 end
 function M.report(j, fate, left)
