@@ -33,7 +33,7 @@ export async function postgresState(ask: AskPostgres): Promise<CanonicalState> {
   const now = Number(clock!['now'])
   const { throttles, shut } = await postgresThrottles(ask, now)
   const rows = await rowsOf(ask, now)
-  const queues = (await ask('SELECT * FROM @.queue ORDER BY shard')).map((queue) =>
+  const queues = (await ask('SELECT * FROM @.queue LEFT JOIN @.queue_state USING (qid) ORDER BY shard')).map((queue) =>
     canonicalQueue(queue, rows, now, shut),
   )
   return { now, queues: queues.sort((a, b) => compareBytes(a.name, b.name)), throttles }

@@ -20,6 +20,7 @@ import { listingFunctions } from './records/listing-functions.js'
 import { registryFunctions } from './records/postgres-registry.js'
 import { scheduleFunctions } from './records/postgres-schedules.js'
 import { recordFunctions } from './records/record-functions.js'
+import { stateFunctions } from './schema/queue-state.js'
 import type { SqlFunction } from './schema/sql-function.js'
 import { sqlEnqueue } from './user/sql-enqueue.js'
 import { endFunctions } from './work/end-functions.js'
@@ -34,6 +35,7 @@ import { upkeepFunctions } from './work/postgres-upkeep.js'
 import { stepFunctions } from './work/step-function.js'
 
 export const postgresFunctions: readonly SqlFunction[] = [
+  ...stateFunctions,
   ...settingsFunctions,
   ...laneFunctions,
   ...lookFunctions,

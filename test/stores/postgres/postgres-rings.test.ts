@@ -15,12 +15,16 @@ async function scene(options = '') {
   onTestFinished(() => store.close())
   await store.open([mail])
   const [{ host, port }] = address.hosts as [(typeof address.hosts)[0]]
-  const admin = new pg.Client(`postgres://postgres@${host}:${port}/postgres`)
-  await admin.connect()
-  onTestFinished(() => admin.end())
+  const connected = async () => {
+    const client = new pg.Client(`postgres://postgres@${host}:${port}/postgres`)
+    await client.connect()
+    onTestFinished(() => client.end())
+    return client
+  }
+  const admin = await connected()
   const table = `${address.schema}.waiter`
   const channels = async () => {
-    const { rows } = await admin.query(`SELECT channel FROM ${table} ORDER BY at_us`)
+    const { rows } = await admin.query(`SELECT channel FROM ${table} ORDER BY n`)
     return rows.map(({ channel }: { channel: string }) => channel)
   }
   /** Who waits until the end of the test, and hears of each ring that it receives. */
@@ -38,11 +42,29 @@ async function scene(options = '') {
     await admin.query(`LISTEN "${channel}"`)
     return { waiting, channel, rings }
   }
-  const leave = (channel: string, atUs: string, backend: string) =>
+  const leave = (channel: string, backend: string) =>
     admin.query(
-      `INSERT INTO ${table} (qid, channel, at_us, backend) SELECT qid, '${channel}', ${atUs}, ${backend} FROM ${address.schema}.queue`,
+      `INSERT INTO ${table} (qid, channel, backend) SELECT qid, '${channel}', ${backend} FROM ${address.schema}.queue`,
     )
-  return { address, store, admin, channels, waiter, leave }
+  /** Says that a channel waits, as a process does; resolves with the number that it has now. */
+  const begins = async (client: pg.Client, channel: string, before = 0) => {
+    const { rows } = await client.query(
+      `SELECT ${address.schema}.wait_1(ARRAY[qid], '${channel}', NULL, ARRAY[${before}]::bigint[]) AS made FROM ${address.schema}.queue`,
+    )
+    return Number(rows[0].made[0])
+  }
+  const comesAndGoes = async (times: number) => {
+    let n = 0
+    for (let i = 0; i < times; i += 1) n = await begins(admin, 'quick', n)
+    await admin.query(
+      `SELECT ${address.schema}.wait_over_1(ARRAY[qid], 'quick', ARRAY[${n}]::bigint[]) FROM ${address.schema}.queue`,
+    )
+  }
+  const floor = async () => {
+    const { rows } = await admin.query(`SELECT max(waiter_floor) AS floor FROM ${address.schema}.queue_state`)
+    return Number(rows[0].floor)
+  }
+  return { address, store, admin, connected, channels, waiter, leave, begins, comesAndGoes, floor }
 }
 
 /** Larger than the number of any process. */
@@ -50,9 +72,9 @@ const noBackend = '2147483647'
 
 it('a ring passes over the rows that a dead process has left, and they go', async () => {
   const { store, admin, channels, waiter, leave } = await scene()
+  await leave('left-first', noBackend)
   const { waiting, channel, rings } = await waiter()
-  await leave('left-first', '0', noBackend)
-  await leave('left-last', '9000000000000000', noBackend)
+  await leave('left-last', noBackend)
   await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [job] }])
 
   expect(await waiting).toEqual(['mail'])
@@ -64,7 +86,7 @@ it('a ring passes over the rows that a dead process has left, and they go', asyn
 it("a ring in a user's transaction passes over them, too", async () => {
   const { store, admin, waiter, leave } = await scene()
   const { waiting, channel, rings } = await waiter()
-  await leave('left-last', '9000000000000000', noBackend)
+  await leave('left-last', noBackend)
   await admin.query('BEGIN')
   await store.transactions.enqueue(admin, { queue: 'mail', jobs: [job] })
   await admin.query('COMMIT')
@@ -76,7 +98,7 @@ it("a ring in a user's transaction passes over them, too", async () => {
 
 it('a ring goes to the waiter that was the last to say so, as the rows of a dead host look like those of others', async () => {
   const { store, admin, waiter, leave } = await scene()
-  await leave('left-first', '0', 'pg_backend_pid()')
+  await leave('left-first', 'pg_backend_pid()')
   const { waiting, channel, rings } = await waiter()
   await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [job] }])
 
@@ -88,7 +110,7 @@ it('a ring goes to the waiter that was the last to say so, as the rows of a dead
 it('a process says anew with each wait that it waits, though its row is still there', async () => {
   const { store, admin, channels, waiter, leave } = await scene()
   const { channel, rings } = await waiter()
-  await leave('left-meanwhile', '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint', 'pg_backend_pid()')
+  await leave('left-meanwhile', 'pg_backend_pid()')
   const again = store.wait(['mail'], 60_000, new AbortController().signal)
   await vi.waitFor(async () => expect(await channels()).toEqual(['left-meanwhile', channel]))
   await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [job] }])
@@ -96,6 +118,37 @@ it('a process says anew with each wait that it waits, though its row is still th
   expect(await again).toEqual(['mail'])
   await admin.query('SELECT 1')
   expect(rings[0]).toBe(channel)
+})
+
+/** More than begin to wait before a floor rises. */
+const many = 60
+
+it('a process that has waited for long is rung, however many have begun to wait since and have gone', async () => {
+  const { store, admin, waiter, comesAndGoes, floor } = await scene()
+  const { waiting, channel, rings } = await waiter()
+  const before = await floor()
+  await comesAndGoes(many)
+  await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [job] }])
+
+  expect(await waiting).toEqual(['mail'])
+  await admin.query('SELECT 1')
+  expect(rings).toEqual([channel])
+  await comesAndGoes(many)
+  expect(await floor()).toBeGreaterThan(before + many)
+})
+
+it('a process that begins to wait slowly is rung, however many are quicker', async () => {
+  const { store, connected, begins, comesAndGoes } = await scene()
+  const slow = await connected()
+  const rings: string[] = []
+  slow.on('notification', (ring) => rings.push(ring.channel))
+  await slow.query('LISTEN slow; BEGIN')
+  await begins(slow, 'slow')
+  await comesAndGoes(many)
+  await slow.query('COMMIT')
+  await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [job] }])
+
+  await vi.waitFor(() => expect(rings).toEqual(['slow']))
 })
 
 it('a process that hears nothing leaves no row, so that it takes no ring from others', async () => {

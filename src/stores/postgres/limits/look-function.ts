@@ -1,5 +1,6 @@
 /** What the limits of a queue are decided from, as the database knows it. */
 
+import { isWaitedFor, readState, soonestLease } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /**
@@ -64,8 +65,10 @@ export const lookAtLimits = sqlFunction(
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; x record; key text; p @.pace; st json; lo bigint; hi bigint; free_ids tid[]; free json; free_n int;
   names text[]; shut text[] := '{}'; each_most int; lanes json; others int[]; suspect text; suspects boolean; at_ms bigint; is_all boolean;
   next_place bigint; is_expiring boolean; is_due boolean; n int; is_heavy boolean; is_busy boolean; siblings int[];
+  s @.queue_state;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
+  ${readState('p_q')};
   key := coalesce('t' || q.throttle, 'q' || q.name);
   is_heavy := q.kind = 'ordered' AND p_claims;
   IF is_heavy AND NOT q.stopped AND EXISTS (SELECT FROM @.inbox WHERE name = q.name) THEN PERFORM @.empty_inbox_1(q); t := @.us(); END IF;
@@ -142,9 +145,9 @@ BEGIN
     'oldest', CASE WHEN q.throttle_by <> 'queue' THEN (SELECT json_build_object('recoveries', recoveries, 'shift_ms', shift_ms, 'last_at', last_at)
       FROM @.counter WHERE scope = q.throttle ORDER BY scope, recoveries, last_at LIMIT 1) END),
     'now', ms, 'jobs', NULL, 'fence', NULL, 'more', false, 'suspects', suspects, 'place', next_place,
-    'lease', least((SELECT min(lease_ms) FROM @.bunch WHERE qid = p_q), (SELECT min(lease_ms) FROM @.beat WHERE qid = p_q)),
-    'expiring', is_expiring, 'stopped', q.stopped, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
-    'suspectLead', q.suspect_lead_worker, 'suspectWake', q.suspect_lead_wake_at, 'waits', EXISTS (SELECT FROM @.waiter WHERE qid = p_q),
+    'lease', ${soonestLease('p_q')},
+    'expiring', is_expiring, 'stopped', q.stopped, 'spares', q.spares_until, 'lead', s.lead_worker, 'wake', s.lead_wake_at,
+    'suspectLead', s.suspect_lead_worker, 'suspectWake', s.suspect_lead_wake_at, 'waits', ${isWaitedFor('p_q')},
     'grants', p_limit > 0 AND NOT q.stopped AND NOT is_expiring AND NOT is_busy AND coalesce(q.held_until, 0) <= ms
       AND coalesce((st->'shut'->>p_q::text)::bigint, 0) <= ms AND (free_n > 0 OR cardinality(names || shut) > 0 OR (p_alone AND suspects)));
 END`,

@@ -1,5 +1,6 @@
 /** Pushes in the database: payloads are inserted beside the headers of their ids. */
 
+import { readState } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /** The columns of new payloads, an element for each; an array that is null stands for a default in each of them. */
@@ -42,7 +43,7 @@ export const pushPayloads = sqlFunction(
   'json',
   `DECLARE
   t bigint; q @.queue; n int := cardinality(p_ids); way int; growth bigint; wanted text[]; seqs bigint[]; dues bigint[]; made text[];
-  heads bigint[]; held text[]; first_score bigint; told text; past bigint;
+  heads bigint[]; held text[]; first_score bigint; told text; past bigint; s @.queue_state;
 BEGIN
   -- A reshard lets no push in while it sets out.
   PERFORM pg_advisory_xact_lock_shared(@lock + 7, p_q);
@@ -112,7 +113,8 @@ BEGIN
   SELECT string_agg(CASE WHEN nth = 1 AND id = ANY (made) THEN 'a' ELSE 'm' END, '' ORDER BY o) INTO told
     FROM (SELECT id, o, row_number() OVER (PARTITION BY id ORDER BY o) AS nth FROM unnest(p_ids) WITH ORDINALITY u (id, o)) x;
   INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts, told WHERE p_calls IS NOT NULL;
-  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'answers', told, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
+  ${readState('p_q')};
+  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'answers', told, 'lead', s.lead_worker, 'wake', s.lead_wake_at,
     'busy', q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = p_q), 'limited', q.limited OR p_grps IS NOT NULL);
 END`,
 )

@@ -24,9 +24,11 @@ BEGIN
   IF EXISTS (SELECT FROM @.bunch WHERE qid = ANY (old)) THEN RETURN to_json(false); END IF;
   UPDATE @.queue SET shard = -1 - shard WHERE qid = ANY (old);
   SELECT string_agg(quote_ident(attname), ', ') INTO columns FROM pg_attribute WHERE attrelid = '@.queue'::regclass AND attnum > 0
-    AND NOT attisdropped AND attgenerated = '' AND attname NOT IN ('qid', 'shard', 'shards', 'lead_worker', 'lead_wake_at', 'suspect_lead_worker', 'suspect_lead_wake_at');
+    AND NOT attisdropped AND attgenerated = '' AND attname NOT IN ('qid', 'shard', 'shards');
   EXECUTE format('INSERT INTO @.queue (shard, shards, %1$s) SELECT s, $1, %1$s FROM @.queue, generate_series(0, $1 - 1) s WHERE qid = $2', columns)
     USING p_shards, (SELECT qid FROM @.queue WHERE name = p_queue COLLATE "C" AND shard = -1);
+  INSERT INTO @.queue_state (qid, version, unheard) SELECT qid, 1, true FROM @.queue WHERE name = p_queue COLLATE "C" AND shard >= 0
+    AND EXISTS (SELECT FROM @.queue_state o WHERE o.qid = ANY (old) AND o.unheard);
   INSERT INTO @.lane (qid, grp, held_until, paused) SELECT q.qid, l.grp, l.held_until, l.paused FROM @.queue q, @.queue o JOIN @.lane l ON l.qid = o.qid
     WHERE q.name = p_queue COLLATE "C" AND q.shard >= 0 AND o.name = q.name AND o.shard = -1 AND l.grp <> '' AND (l.paused OR l.held_until IS NOT NULL);
   INSERT INTO @.tally (qid, processed, failed, crashed)
@@ -139,6 +141,7 @@ BEGIN
   DELETE FROM @.tally WHERE qid = ANY (old);
   DELETE FROM @.call WHERE qid = ANY (old);
   DELETE FROM @.floor WHERE qid = ANY (old);
+  DELETE FROM @.queue_state WHERE qid = ANY (old);
   DELETE FROM @.lane WHERE qid = ANY (old);
   DELETE FROM @.lane_count WHERE qid = ANY (old);
   UPDATE @.queue SET resharding = NULL WHERE name = p_queue COLLATE "C";

@@ -7,6 +7,7 @@ import { present } from '../../rows/stored-job.js'
 import { stepLimit } from '../../rules/bounds.js'
 import { beatWorker, deleteWorker, liveWorkers, signalWorker } from '../../sql/sql-workers.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { readState } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { textFrom } from '../schema/stored-payload.js'
 import { lookAtJobs } from '../work/end-functions.js'
@@ -61,9 +62,17 @@ const endLeads = sqlFunction(
   'unlead_1',
   'p_worker text',
   'json',
-  `BEGIN
-  UPDATE @.queue SET lead_worker = NULL, lead_wake_at = NULL WHERE lead_worker = p_worker;
-  UPDATE @.queue SET suspect_lead_worker = NULL, suspect_lead_wake_at = NULL WHERE suspect_lead_worker = p_worker;
+  `DECLARE s @.queue_state; q int;
+BEGIN
+  FOR q IN SELECT qid FROM @.queue_state WHERE p_worker IN (lead_worker, suspect_lead_worker) ORDER BY qid LOOP
+    LOOP
+      ${readState('q')};
+      EXIT WHEN NOT coalesce(p_worker IN (s.lead_worker, s.suspect_lead_worker), false);
+      IF s.lead_worker = p_worker THEN s.lead_worker := NULL; s.lead_wake_at := NULL; END IF;
+      IF s.suspect_lead_worker = p_worker THEN s.suspect_lead_worker := NULL; s.suspect_lead_wake_at := NULL; END IF;
+      EXIT WHEN @.change_state_1(q, s);
+    END LOOP;
+  END LOOP;
   RETURN NULL;
 END`,
 )

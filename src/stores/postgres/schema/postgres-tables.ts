@@ -85,9 +85,12 @@ CREATE INDEX ended_until ON @.ended (qid, until_ms) WHERE until_ms IS NOT NULL;
  * and `resharding` is the number of shards on the way.
  *
  * `floor`: a place of each queue and priority below which nothing is left to take. `tally`: what calls have changed in the
- * counts of their queues, a row each; a fold adds the rows up. `call`: the enqueues of the last minute. `waiter`: who
- * waits for which queue. A queue that is `limited` has, or once had, lanes or a limit: its claims look before they take. If it
- * is `bounded`, the end of a claim may make room for other jobs.
+ * counts of their queues, a row each; a fold adds the rows up. `call`: the enqueues of the last minute. A queue that is `limited` has,
+ * or once had, lanes or a limit: its claims look before they take. If it is `bounded`, the end of a claim may make room for other jobs.
+ *
+ * `waiter`: who waits for which queue; who says so later has a greater number. `queue_state`: what changes often of a queue or topic, whose
+ * latest version counts. Nobody waits at `waiter_floor` or below; no lease ends before `lease_floor`, which goes by the
+ * shortest lease that a claim has had. `unheard`: it was rung for a job that is not due yet while nobody waited.
  */
 const queues = `
 CREATE TABLE @.queue (
@@ -95,11 +98,10 @@ CREATE TABLE @.queue (
   shards int NOT NULL DEFAULT 1, resharding int, kind text NOT NULL DEFAULT 'plain', ord text NOT NULL,
   exclusive text NOT NULL DEFAULT 'id', merge text NOT NULL DEFAULT 'all',
   stopped boolean GENERATED ALWAYS AS (paused OR resharding IS NOT NULL) STORED,
-  paused boolean NOT NULL DEFAULT false, draining boolean NOT NULL DEFAULT false, unheard boolean NOT NULL DEFAULT false,
+  paused boolean NOT NULL DEFAULT false, draining boolean NOT NULL DEFAULT false,
   limits text NOT NULL DEFAULT '{}', max_pending bigint, crash_limit int NOT NULL DEFAULT 3, results_limit bigint,
   dead_age_ms bigint, dead_count bigint, lost_at bigint,
   run bigint NOT NULL, spares_until bigint NOT NULL DEFAULT 0,
-  lead_worker text, lead_wake_at bigint, suspect_lead_worker text, suspect_lead_wake_at bigint,
   limited boolean NOT NULL DEFAULT false, max_running bigint, max_per_group bigint,
   bounded boolean GENERATED ALWAYS AS (max_running IS NOT NULL OR max_per_group IS NOT NULL) STORED, held_until bigint,
   throttle text COLLATE "C", throttle_by text, UNIQUE (name, shard)
@@ -113,7 +115,15 @@ CREATE TABLE @.tally (
 CREATE INDEX tally_qid ON @.tally (qid);
 CREATE TABLE @.call (n bigint GENERATED ALWAYS AS IDENTITY, at_ms bigint NOT NULL, qid int NOT NULL, ids text NOT NULL, counts int[], answers text);
 CREATE INDEX call_at ON @.call (qid, at_ms);
-CREATE TABLE @.waiter (qid int NOT NULL, channel text NOT NULL, at_us bigint NOT NULL, backend int NOT NULL, PRIMARY KEY (qid, channel)) WITH (fillfactor = 50);
+CREATE SEQUENCE @.waiter_seq;
+CREATE TABLE @.waiter (
+  qid int NOT NULL, n bigint NOT NULL DEFAULT nextval('@.waiter_seq'), channel text NOT NULL, backend int NOT NULL, PRIMARY KEY (qid, n)
+);
+CREATE TABLE @.queue_state (
+  qid int NOT NULL, version bigint NOT NULL, lead_worker text, lead_wake_at bigint, suspect_lead_worker text, suspect_lead_wake_at bigint,
+  unheard boolean NOT NULL DEFAULT false, waiter_floor bigint NOT NULL DEFAULT 0, lease_floor bigint NOT NULL DEFAULT 0,
+  shortest_lease bigint NOT NULL DEFAULT 3600000, PRIMARY KEY (qid, version)
+);
 `
 
 /**

@@ -1,5 +1,6 @@
 /** Enqueueing in the database: an enqueue only inserts, and nobody waits for it except an enqueue of the same id. */
 
+import { readState } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /** The columns of new jobs, an element for each; an array that is null stands for a default in each of them. */
@@ -22,7 +23,7 @@ export const enqueueJobs = sqlFunction(
   'json',
   `DECLARE
   t bigint := @.us(); q @.queue; wanted int := cardinality(p_ids); room bigint; inserted text[]; grps text[]; dues bigint[]; again text[] := '{}'; way int;
-  is_ours boolean := cardinality(p_calls) > 0;
+  is_ours boolean := cardinality(p_calls) > 0; s @.queue_state;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.draining THEN
@@ -90,7 +91,8 @@ BEGIN
     INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts,
       string_agg(CASE WHEN id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o) FROM unnest(p_ids) WITH ORDINALITY x (id, o) HAVING is_ours;
   END IF;
-  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'again', array_to_json(again), 'lead', q.lead_worker, 'wake', q.lead_wake_at,
+  ${readState('p_q')};
+  RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'again', array_to_json(again), 'lead', s.lead_worker, 'wake', s.lead_wake_at,
     'limited', q.limited OR p_grps IS NOT NULL);
 END`,
 )

@@ -3,6 +3,7 @@
  * lock of the whole server, so it has a transaction of its own, after the commit that it tells of.
  */
 
+import { readState, soonestLease, waiterFloor } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /** Whether a backend of the server has not ended: who listens on it hears. */
@@ -19,21 +20,28 @@ export const ringQueue = sqlFunction(
   'ring_1',
   'p_q int, p_later boolean, p_decided boolean',
   'json',
-  `DECLARE c text; b int; q @.queue;
+  `DECLARE c text; b int; q @.queue; s @.queue_state;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.stopped THEN RETURN NULL; END IF;
   IF q.limited AND NOT p_decided THEN RETURN @.look_limits_1(p_q, 1, false, 1, '{}', false, NULL); END IF;
+  ${readState('p_q')};
   LOOP
-    DELETE FROM @.waiter WHERE ctid = ANY (array(SELECT ctid FROM @.waiter WHERE qid = p_q ORDER BY at_us DESC LIMIT 1 FOR UPDATE SKIP LOCKED))
+    DELETE FROM @.waiter WHERE ctid = ANY (array(SELECT ctid FROM @.waiter WHERE qid = p_q AND n > ${waiterFloor}
+        ORDER BY qid DESC, n DESC LIMIT 1 FOR UPDATE SKIP LOCKED))
       RETURNING channel, backend INTO c, b;
     EXIT WHEN c IS NULL OR ${lives('b')};
   END LOOP;
   IF c IS NOT NULL THEN
     PERFORM pg_notify(c, p_q::text);
   ELSIF p_later THEN
-    UPDATE @.queue SET unheard = true WHERE qid = p_q AND NOT unheard;
+    LOOP
+      EXIT WHEN s.unheard;
+      s.unheard := true;
+      EXIT WHEN @.change_state_1(p_q, s);
+      ${readState('p_q')};
+    END LOOP;
   END IF;
   RETURN NULL;
 END`,
@@ -48,41 +56,71 @@ export const ringInside = sqlFunction(
   'ring_in_1',
   'p_q int',
   'json',
-  `DECLARE c text;
+  `DECLARE c text; s @.queue_state;
 BEGIN
-  SELECT channel INTO c FROM @.waiter WHERE qid = p_q AND NOT (SELECT paused FROM @.queue WHERE qid = p_q) AND ${lives('backend')}
-    ORDER BY at_us DESC LIMIT 1;
+  ${readState('p_q')};
+  SELECT channel INTO c FROM @.waiter WHERE qid = p_q AND n > ${waiterFloor} AND NOT (SELECT paused FROM @.queue WHERE qid = p_q)
+    AND ${lives('backend')} ORDER BY qid DESC, n DESC LIMIT 1;
   IF c IS NOT NULL THEN PERFORM pg_notify(c, p_q::text); END IF;
   RETURN NULL;
 END`,
 )
 
+/** After so many have said that they wait, for whatever queue, who says so raises the floor of its own. */
+const raiseEvery = 20
+
 /**
  * Takes queues, a channel, and the backend that listens to it, null for the one of this call: who listens there waits for them,
- * and says so from now on. Returns null.
+ * and says so from now on. `p_before`: for each queue the number that the channel had last; 0: unknown. Returns the numbers that it
+ * has now.
+ *
+ * Nobody may come to wait below a floor: who raises it has a lock that all others who begin to wait share.
  */
 export const beginWait = sqlFunction(
   'wait_1',
-  'p_qids int[], p_channel text, p_backend int',
+  'p_qids int[], p_channel text, p_backend int, p_before bigint[]',
   'json',
-  `BEGIN
+  `DECLARE s @.queue_state; q int; made bigint[] := '{}'; behind int[] := '{}'; k bigint; lowest bigint;
+BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  INSERT INTO @.waiter SELECT qid, p_channel, @.us(), coalesce(p_backend, pg_backend_pid()) FROM unnest(p_qids) AS x (qid) ORDER BY qid
-    ON CONFLICT (qid, channel) DO UPDATE SET at_us = excluded.at_us, backend = excluded.backend;
-  RETURN NULL;
+  FOR i IN 1 .. cardinality(p_qids) LOOP
+    PERFORM pg_advisory_xact_lock_shared(@lock + 10, p_qids[i]);
+    ${readState('p_qids[i]')};
+    DELETE FROM @.waiter WHERE qid = p_qids[i] AND n >= p_before[i] AND n > ${waiterFloor} AND channel = p_channel;
+    INSERT INTO @.waiter (qid, channel, backend) VALUES (p_qids[i], p_channel, coalesce(p_backend, pg_backend_pid())) RETURNING n INTO k;
+    made := made || k;
+    IF k - ${waiterFloor} > ${raiseEvery} THEN behind := behind || p_qids[i]; END IF;
+  END LOOP;
+  FOREACH q IN ARRAY behind LOOP
+    CONTINUE WHEN NOT pg_try_advisory_xact_lock(@lock + 10, q);
+    -- Lock, and look in the next statement.
+    ${readState('q')};
+    SELECT min(n) - 1 INTO lowest FROM @.waiter WHERE qid = q AND n > ${waiterFloor};
+    CONTINUE WHEN lowest = s.waiter_floor;
+    s.waiter_floor := lowest;
+    -- If somebody else changes the state at this moment, the next who waits raises the floor.
+    PERFORM @.change_state_1(q, s);
+  END LOOP;
+  RETURN to_json(made);
 END`,
 )
 
-/** Takes queues and a channel, which waits for them no more. Returns those for which it had been rung already. */
+/**
+ * Takes queues, a channel, which waits for them no more, and for each queue the number that it had last. Returns those for which it
+ * had been rung already.
+ */
 export const endWait = sqlFunction(
   'wait_over_1',
-  'p_qids int[], p_channel text',
+  'p_qids int[], p_channel text, p_before bigint[]',
   'json',
-  `DECLARE waited int[];
+  `DECLARE rung int[] := '{}';
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  WITH d AS (DELETE FROM @.waiter WHERE qid = ANY (p_qids) AND channel = p_channel RETURNING qid) SELECT array_agg(qid) INTO waited FROM d;
-  RETURN (SELECT coalesce(json_agg(qid), '[]') FROM unnest(p_qids) AS x (qid) WHERE NOT qid = ANY (coalesce(waited, '{}')));
+  FOR i IN 1 .. cardinality(p_qids) LOOP
+    DELETE FROM @.waiter WHERE qid = p_qids[i] AND n >= p_before[i] AND channel = p_channel;
+    IF NOT FOUND THEN rung := rung || p_qids[i]; END IF;
+  END LOOP;
+  RETURN to_json(rung);
 END`,
 )
 
@@ -99,10 +137,11 @@ export const tellAll = sqlFunction(
   'tell_1',
   'p_topic int',
   'json',
-  `DECLARE c text;
+  `DECLARE c text; s @.queue_state;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  FOR c IN DELETE FROM @.waiter WHERE qid = p_topic RETURNING channel LOOP PERFORM pg_notify(c, p_topic::text); END LOOP;
+  ${readState('p_topic')};
+  FOR c IN DELETE FROM @.waiter WHERE qid = p_topic AND n > ${waiterFloor} RETURNING channel LOOP PERFORM pg_notify(c, p_topic::text); END LOOP;
   RETURN NULL;
 END`,
 )
@@ -115,16 +154,18 @@ export const lookForWork = sqlFunction(
   'peek_1',
   'p_qids int[], p_first boolean',
   'json',
-  `DECLARE t bigint := @.us(); looks json[] := '{}'; q @.queue; r bigint; f bigint; ready boolean; due boolean; unheard boolean; x record;
+  `DECLARE t bigint := @.us(); looks json[] := '{}'; q @.queue; r bigint; f bigint; ready boolean; due boolean; unheard boolean; x record; s @.queue_state;
 BEGIN
   FOR i IN 1 .. cardinality(p_qids) LOOP
     SELECT * INTO q FROM @.queue WHERE qid = p_qids[i] AND shard >= 0;
     IF q.qid IS NULL THEN looks := looks || 'null'::json; CONTINUE; END IF;
+    ${readState('q.qid')};
     unheard := false;
-    IF p_first AND q.unheard THEN
-      UPDATE @.queue SET unheard = false WHERE qid = q.qid AND queue.unheard;
-      unheard := FOUND;
-    END IF;
+    WHILE p_first AND s.unheard AND NOT unheard LOOP
+      s.unheard := false;
+      unheard := @.change_state_1(q.qid, s);
+      ${readState('q.qid')};
+    END LOOP;
     r := -2147483649; ready := false; due := false;
     IF q.limited THEN
       looks := looks || json_build_object('unheard', unheard, 'limited', @.look_limits_1(q.qid, 1, false, 1, '{}', false, NULL));
@@ -143,8 +184,8 @@ BEGIN
     END LOOP;
     ready := ready OR q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard);
     looks := looks || json_build_object('ready', ready, 'due', due, 'unheard', unheard, 'stopped', q.stopped, 'spares', q.spares_until,
-      'lease', least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid)),
-      'place', CASE WHEN unheard THEN @.next_place_1(q.qid, q.ord, t, 0) END, 'lead', q.lead_worker, 'wake', q.lead_wake_at);
+      'lease', ${soonestLease('q.qid')},
+      'place', CASE WHEN unheard THEN @.next_place_1(q.qid, q.ord, t, 0) END, 'lead', s.lead_worker, 'wake', s.lead_wake_at);
   END LOOP;
   RETURN json_build_object('now', t / 1000, 'queues', array_to_json(looks));
 END`,

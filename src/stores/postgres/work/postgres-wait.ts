@@ -67,6 +67,8 @@ export class PostgresWait {
   readonly #queues: PostgresQueues
   readonly #channel = `millrace_${randomUUID().replaceAll('-', '')}`
   readonly #waiters = new Set<LocalWaiter>()
+  /** By queue: the number with which the channel has last said that it waits. */
+  readonly #numbers = new Map<number, number>()
   #listening: Promise<void> | undefined
   #isClosed = false
   /** Absent: this process never sleeps. */
@@ -213,14 +215,20 @@ export class PostgresWait {
   /** A ring for one who hears nothing would be lost. */
   async #register(qids: readonly number[]): Promise<void> {
     const { isDeaf, backend } = this.#listener
-    if (!isDeaf) await this.#connection.call(beginWait, [qids, this.#channel, backend])
+    if (isDeaf) return
+    const numbers = await this.#connection.call(beginWait, [qids, this.#channel, backend, this.#numbersOf(qids)])
+    for (const [i, n] of (numbers as number[]).entries()) this.#numbers.set(qids[i]!, n)
+  }
+
+  #numbersOf(qids: readonly number[]): number[] {
+    return qids.map((qid) => this.#numbers.get(qid) ?? 0)
   }
 
   /** The queues for which nobody else of this process waits are waited for no more. */
   async #leave(queues: readonly NumberedQueue[], sleeper: WaitingOne): Promise<void> {
     const qids = queues.map(({ qid }) => qid).filter((qid) => ![...this.#waiters].some((one) => one.qids.has(qid)))
     if (qids.length === 0 || this.#isClosed || this.#listener.isDeaf) return
-    const over = await this.#connection.call(endWait, [qids, this.#channel]).catch(() => [])
+    const over = await this.#connection.call(endWait, [qids, this.#channel, this.#numbersOf(qids)]).catch(() => [])
     // A ring that was on its way to this waiter, and is not the one that woke it, is for another.
     for (const qid of over as number[])
       if (qid !== sleeper.rung) this.#connection.call(ringQueue, [qid, true, true]).catch(() => {})

@@ -2,6 +2,7 @@
 
 import { mostLagLooks } from '../../rules/bounds.js'
 import { claimedJob } from '../schema/claimed-job.js'
+import { isWaitedFor, leaseFloor, readState, soonestLease } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /**
@@ -27,7 +28,7 @@ export const claimJobs = sqlFunction(
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; asked json[] := '{}'; lim int; got tid[]; more_ids tid[];
   load bigint; w bigint; r bigint; known int; start_at bigint; floor_at bigint; unknown int; beyond bigint; probe boolean; more boolean;
   is_expiring boolean; hi_place bigint[]; f bigint; jobs json; taken int; suspects boolean; next_place bigint; next_lease bigint;
-  granted text; total int := 0; own json; busy boolean; durable boolean := false;
+  granted text; total int := 0; own json; busy boolean; durable boolean := false; s @.queue_state;
 BEGIN
   IF @.run() <> p_run THEN RETURN json_build_object('run', @.run()); END IF;
   load := p_load;
@@ -43,13 +44,15 @@ BEGIN
     IF q.qid IS NULL THEN RETURN json_build_object('moved', true); END IF;
     -- Only other shards of an ordered queue add to what it has granted.
     EXIT WHEN total > 0 AND (q.name <> granted OR q.kind = 'plain' OR q.exclusive = 'shard');
+    ${readState('q.qid')};
     is_expiring := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND expires_ms <= ms AND fence = 0);
     IF NOT p_done[i] AND (is_expiring OR ((ms >= p_looks[i] OR ms < p_looks[i] - 1000)
-      AND (EXISTS (SELECT FROM @.bunch WHERE qid = q.qid AND lease_ms <= ms)
-        OR EXISTS (SELECT FROM @.beat WHERE qid = q.qid AND lease_ms <= ms)))) THEN
+      AND (EXISTS (SELECT FROM @.bunch WHERE qid = q.qid AND lease_ms <= ms AND lease_ms >= ${leaseFloor})
+        OR EXISTS (SELECT FROM @.beat WHERE qid = q.qid AND lease_ms <= ms AND lease_ms >= ${leaseFloor})))) THEN
       EXIT WHEN total > 0;
       RETURN json_build_object('upkeep', i, 'now', ms);
     END IF;
+    IF s.shortest_lease > p_leases[i] OR s.version IS NULL THEN PERFORM @.note_lease_1(q.qid, p_leases[i]); END IF;
     lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END - total;
     -- Groups of users' own transactions have no lanes before a claim comes.
     IF q.limited OR (q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND grp IS NOT NULL)) THEN
@@ -115,13 +118,12 @@ BEGIN
     suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND NOT ctid = ANY (got));
     next_lease := NULL;
     IF NOT more OR busy OR ms >= p_looks[i] THEN
-      next_lease := least((SELECT min(lease_ms) FROM @.bunch WHERE qid = q.qid), (SELECT min(lease_ms) FROM @.beat WHERE qid = q.qid));
+      next_lease := ${soonestLease('q.qid')};
     END IF;
     IF NOT more OR busy THEN next_place := @.next_place_1(q.qid, q.ord, t, 0); END IF;
     asked := asked || json_build_object('jobs', jobs, 'fence', f, 'more', more, 'suspects', suspects, 'place', next_place, 'lease', next_lease,
-      'expiring', is_expiring, 'stopped', q.stopped, 'busy', busy, 'load', load, 'spares', q.spares_until, 'lead', q.lead_worker, 'wake', q.lead_wake_at,
-      'suspectLead', q.suspect_lead_worker, 'suspectWake', q.suspect_lead_wake_at,
-      'waits', EXISTS (SELECT FROM @.waiter WHERE qid = q.qid));
+      'expiring', is_expiring, 'stopped', q.stopped, 'busy', busy, 'load', load, 'spares', q.spares_until, 'lead', s.lead_worker, 'wake', s.lead_wake_at,
+      'suspectLead', s.suspect_lead_worker, 'suspectWake', s.suspect_lead_wake_at, 'waits', ${isWaitedFor('q.qid')});
     IF taken > 0 THEN granted := q.name; total := total + taken; durable := q.kind = 'ordered'; END IF;
   END LOOP;
   -- Claims may be forgotten by a crash of the server: their jobs are ready again, and run twice. An id must not.
@@ -220,15 +222,17 @@ export const appointLeads = sqlFunction(
   'lead_1',
   'p_q int, p_seen text[], p_now text[]',
   'json',
-  `DECLARE q @.queue;
+  `DECLARE s @.queue_state;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  SELECT * INTO q FROM @.queue WHERE qid = p_q FOR NO KEY UPDATE;
-  IF ARRAY[q.lead_worker, q.lead_wake_at::text, q.suspect_lead_worker, q.suspect_lead_wake_at::text] IS DISTINCT FROM p_seen THEN
-    RETURN json_build_array(q.lead_worker, q.lead_wake_at, q.suspect_lead_worker, q.suspect_lead_wake_at);
-  END IF;
-  UPDATE @.queue SET lead_worker = p_now[1], lead_wake_at = p_now[2]::bigint, suspect_lead_worker = p_now[3],
-    suspect_lead_wake_at = p_now[4]::bigint WHERE qid = p_q;
+  LOOP
+    ${readState('p_q')};
+    IF ARRAY[s.lead_worker, s.lead_wake_at::text, s.suspect_lead_worker, s.suspect_lead_wake_at::text] IS DISTINCT FROM p_seen THEN
+      RETURN json_build_array(s.lead_worker, s.lead_wake_at, s.suspect_lead_worker, s.suspect_lead_wake_at);
+    END IF;
+    s.lead_worker := p_now[1]; s.lead_wake_at := p_now[2]; s.suspect_lead_worker := p_now[3]; s.suspect_lead_wake_at := p_now[4];
+    EXIT WHEN @.change_state_1(p_q, s);
+  END LOOP;
   RETURN NULL;
 END`,
 )
@@ -276,7 +280,7 @@ BEGIN
     FOREACH p IN ARRAY '{0,2}'::int[] LOOP
     r := -2147483649;
     LOOP
-      SELECT rank INTO r FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+      r := @.next_rank_1(p_qids[i], p, r);
       EXIT WHEN r IS NULL;
       IF o = 'lifo' THEN
         SELECT -stamp, waited_ms INTO s, w FROM @.job WHERE qid = p_qids[i] AND pool = p AND rank = r AND stamp >= -t AND fence = 0

@@ -159,7 +159,9 @@ describe('a worker', () => {
       await eyes.query('COMMIT')
     }
     await committed('nobody waits')
-    await eyes.query(`INSERT INTO ${schema}.waiter SELECT qid, 'someone', 1, pg_backend_pid() FROM ${schema}.queue`)
+    await eyes.query(
+      `INSERT INTO ${schema}.waiter (qid, channel, backend) SELECT qid, 'someone', pg_backend_pid() FROM ${schema}.queue`,
+    )
     await committed('asleep', { wake: false })
     expect(heard).toEqual([])
     await committed('rung')

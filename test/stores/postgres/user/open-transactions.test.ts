@@ -44,13 +44,17 @@ async function scene({ group, maxRunning }: { group?: string; maxRunning?: { per
   await user.query('BEGIN')
   expect(await store.transactions.complete(user, { queue, id: 'a', fence })).toBe(true)
   const table = (name: string) => `${address.schema}.${name}`
+  const endLeases = async () => {
+    for (const name of ['bunch', 'beat']) await admin.query(`UPDATE ${table(name)} SET lease_ms = 0`)
+    await admin.query(`UPDATE ${table('queue_state')} SET lease_floor = 0`)
+  }
   const depth = async () => {
     const [{ ready, running, dead, processed }] = (await store.depth([queue])).depths as [
       Awaited<ReturnType<typeof store.depth>>['depths'][0],
     ]
     return { ready, running, dead, processed }
   }
-  return { store, other, user, admin, fence, table, depth }
+  return { store, other, user, fence, endLeases, depth }
 }
 
 const isHeld = (id: string) =>
@@ -82,20 +86,18 @@ describe('while a transaction is open that has ended a job', () => {
   })
 
   it('its claim is lost to it, and ends with its lease after a rollback', async () => {
-    const { store, other, user, admin, fence, table } = await scene()
+    const { store, other, user, fence, endLeases } = await scene()
     expect(await store.settle([{ queue, id: 'a', fence, kind: 'retry', delayMs: 0, error: 'no' }])).toEqual(['lost'])
     await user.query('ROLLBACK')
-    await admin.query(`UPDATE ${table('bunch')} SET lease_ms = 0`)
-    await admin.query(`UPDATE ${table('beat')} SET lease_ms = 0`)
+    await endLeases()
     const { crashed } = await other.claim([{ queue, limit: 9 }], { worker: 'worker02', leaseMs: 30_000 })
 
     expect(crashed.map(({ id }) => id).sort()).toEqual(['a', 'b', 'c'])
   })
 
   it('recovery takes the other jobs of a dead worker back, claims go on, and the job is looked at again', async () => {
-    const { other, user, admin, table, depth } = await scene()
-    await admin.query(`UPDATE ${table('bunch')} SET lease_ms = 0`)
-    await admin.query(`UPDATE ${table('beat')} SET lease_ms = 0`)
+    const { other, user, endLeases, depth } = await scene()
+    await endLeases()
     const { crashed, claims, waits, more } = await other.claim([{ queue, limit: 9 }], {
       worker: 'worker02',
       leaseMs: 30_000,
