@@ -31,7 +31,7 @@ export interface Touched {
 }
 
 /** Upkeep that runs behind a claim, and of which nobody waits for the answer. */
-const behind = /\.(?:keep_up|ring|tell)\w*\(/
+const behind = /\.(?:keep_up|raise_floors|ring|tell)\w*\(/
 
 /** Listens to all clients of this process that connect from now on. */
 export class TouchedBuffers {

@@ -65,7 +65,7 @@ async function scene() {
   const goBefore = (ms: number) =>
     ask(`CREATE OR REPLACE FUNCTION @.us() RETURNS bigint LANGUAGE sql VOLATILE AS $$
       SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + ${ms * 1_000} $$`)
-  return { opened, during, keep, goBefore, over, ask }
+  return { opened, connected, during, keep, goBefore, over, ask }
 }
 
 let calls = 0
@@ -159,4 +159,21 @@ it('a lease that was committed late is found by the next whole look', async () =
   const { crashed } = await other.claim([{ queue, limit: 1 }], by)
 
   expect(crashed.map(({ id }) => id)).toEqual(claims.map(({ id }) => id))
+})
+
+it('a job that is committed late is found by the next whole look', async () => {
+  const { opened, connected, goBefore } = await scene()
+  const [store, looking, other] = [await opened(), await opened(), await opened()]
+  const user = await connected()
+  await user.query('BEGIN')
+  const late = { id: 'late', task: 't', payload: '{}', priority: 0, rememberMs: 0 }
+  await store.transactions.enqueue(user, { queue, jobs: [late] })
+  await enqueued(store)
+  await claimed(store)
+  await goBefore(5_000)
+  await claimed(looking)
+  await user.query('COMMIT')
+  const claim = async () => (await other.claim([{ queue, limit: 1 }], by)).claims.map(({ id }) => id)
+
+  expect([await claim(), await claim()]).toEqual([[], ['late']])
 })

@@ -72,26 +72,44 @@ END`,
 )
 
 /**
- * Takes a queue, and whether to look from the very beginning, which finds what was committed late. Sets the instant before which no
- * lease of its claims ends, nor will one that is not committed yet. Returns null.
+ * Takes a queue. Sets the instant before which no lease of its claims ends, nor will one that is not committed yet. It looks no further back
+ * than that was. Returns null.
  */
 const raiseLeases = sqlFunction(
   'raise_leases_1',
-  'p_q int, p_whole boolean',
+  'p_q int',
   'json',
-  `DECLARE s @.queue_state; ms bigint; least_ms bigint;
+  `DECLARE s @.queue_state; seen @.queue_state; ms bigint := @.us() / 1000; soonest bigint;
 BEGIN
+  ${readState('p_q')};
+  seen := s;
+  soonest := least(${soonestLease('p_q')}, ms + coalesce(s.shortest_lease, ${longestAssumedMs}) - ${lateClaimMs});
   LOOP
-    ms := @.us() / 1000;
+    EXIT WHEN s.lease_floor = soonest OR s.lease_floor <> seen.lease_floor OR s.shortest_lease <> seen.shortest_lease;
+    s.lease_floor := soonest;
+    EXIT WHEN @.change_state_1(p_q, s);
     ${readState('p_q')};
-    least_ms := least(${soonestLease('p_q', `CASE WHEN p_whole THEN 0 ELSE ${leaseFloor} END`)},
-      ms + coalesce(s.shortest_lease, ${longestAssumedMs}) - ${lateClaimMs});
-    EXIT WHEN least_ms = s.lease_floor;
-    s.lease_floor := least_ms;
+  END LOOP;
+  RETURN NULL;
+END`,
+)
+
+/** Takes a queue. Finds leases that were committed late: its floor of leases goes down to the first of them. Returns null. */
+const lowerLeases = sqlFunction(
+  'lower_leases_1',
+  'p_q int',
+  'json',
+  `DECLARE s @.queue_state; soonest bigint;
+BEGIN
+  soonest := ${soonestLease('p_q', '0')};
+  LOOP
+    ${readState('p_q')};
+    EXIT WHEN soonest IS NULL OR soonest >= ${leaseFloor};
+    s.lease_floor := soonest;
     EXIT WHEN @.change_state_1(p_q, s);
   END LOOP;
   RETURN NULL;
 END`,
 )
 
-export const stateFunctions = [changeState, noteLease, raiseLeases]
+export const stateFunctions = [changeState, noteLease, raiseLeases, lowerLeases]

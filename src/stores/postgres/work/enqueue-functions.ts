@@ -91,7 +91,8 @@ BEGIN
     INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts,
       string_agg(CASE WHEN id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o) FROM unnest(p_ids) WITH ORDINALITY x (id, o) HAVING is_ours;
   END IF;
-  ${readState('p_q')};
+  -- Only jobs that are due later ask who leads.
+  IF p_delays IS NOT NULL OR p_runs IS NOT NULL THEN ${readState('p_q')}; END IF;
   RETURN json_build_object('t', t / 1000, 'done', 'ok', 'added', inserted, 'again', array_to_json(again), 'lead', s.lead_worker, 'wake', s.lead_wake_at,
     'limited', q.limited OR p_grps IS NOT NULL);
 END`,

@@ -96,10 +96,12 @@ BEGIN
     -- Lock, and look in the next statement.
     ${readState('q')};
     SELECT min(n) - 1 INTO lowest FROM @.waiter WHERE qid = q AND n > ${waiterFloor};
-    CONTINUE WHEN lowest = s.waiter_floor;
-    s.waiter_floor := lowest;
-    -- If somebody else changes the state at this moment, the next who waits raises the floor.
-    PERFORM @.change_state_1(q, s);
+    LOOP
+      EXIT WHEN s.waiter_floor = lowest;
+      s.waiter_floor := lowest;
+      EXIT WHEN @.change_state_1(q, s);
+      ${readState('q')};
+    END LOOP;
   END LOOP;
   RETURN to_json(made);
 END`,

@@ -3,28 +3,27 @@
 import { systemClock } from '../../../core/platform/clock.js'
 import { callMemoryMs } from '../../rules/bounds.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { sqlFunction } from '../schema/sql-function.js'
+import { type SqlFunction, sqlFunction } from '../schema/sql-function.js'
 
-/** Floors keep this distance from now: what commits a moment late is then still found by the next claim. */
-const marginUs = 250_000
 const everyMs = 1_000
 
 /**
- * Raises the floors of a queue: below a floor nothing is left that a claim could take. Takes a queue, the margin in µs that floors keep
- * from now, how long calls are remembered, in ms, and whether to do the whole. The whole looks from the very beginning, so it finds what was
- * committed late, and puts counts together; otherwise floors rise from where they are, past no more than has come since. Returns null.
+ * Raises the floors of a queue: below a floor nothing is left that a claim could take. It looks no further back than the floors were. Takes a
+ * queue, and the margin in µs that floors keep from now. Returns null.
  *
  * It locks a floor before it looks for the first job: a job that comes back meanwhile lowers the floor, and a raise would
  * undo that.
  */
-const keepUp = sqlFunction(
-  'keep_up_1',
-  'p_q int, p_margin bigint, p_for bigint, p_whole boolean',
+const raiseFloors = sqlFunction(
+  'raise_floors_1',
+  'p_q int, p_margin bigint',
   'json',
-  `DECLARE t bigint := @.us(); r bigint := -2147483649; f bigint; at bigint; o text; key text;
+  `DECLARE t bigint := @.us(); r bigint := -2147483649; f bigint; s bigint; o text;
 BEGIN
-  IF NOT pg_try_advisory_xact_lock(@lock + 2, p_q) THEN RETURN NULL; END IF;
+  IF NOT pg_try_advisory_xact_lock(@lock + 12, p_q) THEN RETURN NULL; END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
+  PERFORM @.fold_left_1(p_q);
+  PERFORM @.raise_leases_1(p_q);
   SELECT ord INTO o FROM @.queue WHERE qid = p_q;
   LOOP
     EXIT WHEN o = 'lifo';
@@ -32,18 +31,35 @@ BEGIN
     EXIT WHEN r IS NULL;
     INSERT INTO @.floor VALUES (p_q, r, -9223372036854775807) ON CONFLICT DO NOTHING;
     SELECT stamp INTO f FROM @.floor WHERE qid = p_q AND rank = r FOR UPDATE;
-    at := NULL;
-    SELECT stamp INTO at FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp <= t - p_margin AND fence = 0
-      AND stamp >= CASE WHEN p_whole THEN -9223372036854775807 ELSE f END ORDER BY qid, pool, rank, stamp, seq LIMIT 1;
-    at := coalesce(at, t - p_margin);
-    -- Each change leaves a dead row: several processes together raise it once a second.
-    UPDATE @.floor SET stamp = at WHERE qid = p_q AND rank = r AND (at < f OR at - ${everyMs} * 1000 >= f);
+    SELECT stamp INTO s FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp >= f AND stamp <= t - p_margin AND fence = 0
+      ORDER BY qid, pool, rank, stamp, seq LIMIT 1;
+    -- Each raise leaves a dead row: all processes together make one a second.
+    UPDATE @.floor SET stamp = coalesce(s, t - p_margin) WHERE qid = p_q AND rank = r AND f <= coalesce(s, t - p_margin) - ${everyMs * 1_000};
   END LOOP;
-  PERFORM @.raise_leases_1(p_q, p_whole);
-  IF NOT p_whole THEN
-    PERFORM @.fold_left_1(p_q);
-    RETURN NULL;
-  END IF;
+  RETURN NULL;
+END`,
+)
+
+/**
+ * Looks from the very beginning for what was committed late, below a floor, which then goes down to it; and puts counts and old
+ * calls together. Takes a queue, and how long calls are remembered, in ms. Returns null.
+ */
+const keepUp = sqlFunction(
+  'keep_up_1',
+  'p_q int, p_for bigint',
+  'json',
+  `DECLARE t bigint := @.us(); r bigint := -2147483649; f bigint; s bigint; key text;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(@lock + 2, p_q) THEN RETURN NULL; END IF;
+  PERFORM set_config('synchronous_commit', 'off', true);
+  LOOP
+    SELECT rank, stamp INTO r, f FROM @.floor WHERE qid = p_q AND rank > r ORDER BY qid, rank LIMIT 1;
+    EXIT WHEN r IS NULL;
+    SELECT stamp INTO s FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp < f AND fence = 0
+      ORDER BY qid, pool, rank, stamp, seq LIMIT 1;
+    UPDATE @.floor SET stamp = s WHERE qid = p_q AND rank = r AND stamp > s;
+  END LOOP;
+  PERFORM @.lower_leases_1(p_q);
   IF (SELECT count(*) FROM (SELECT FROM @.tally WHERE qid = p_q LIMIT 100) x) = 100 THEN
     WITH d AS (DELETE FROM @.tally WHERE qid = p_q RETURNING *)
     INSERT INTO @.tally SELECT p_q, sum(waiting), sum(retries), sum(dead), sum(processed), sum(failed), sum(crashed), sum(expired) FROM d;
@@ -58,45 +74,40 @@ BEGIN
       INSERT INTO @.lane_count SELECT p_q, grp, sum(n) FROM d GROUP BY grp HAVING sum(n) <> 0;
     END IF;
   END IF;
-  PERFORM @.fold_left_1(p_q);
   DELETE FROM @.call WHERE qid = p_q AND at_ms <= t / 1000 - p_for;
   RETURN NULL;
 END`,
 )
 
-export const upkeepFunctions = [keepUp]
+export const upkeepFunctions = [raiseFloors, keepUp]
 
-interface DueUpkeep {
-  readonly at: number
-  readonly wholeAt: number
-}
+/** Floors keep this distance from now: what commits a moment late is then still found by the next claim. */
+const marginUs = 250_000
 
 export class PostgresUpkeep {
   readonly #connection: PostgresConnection
-  readonly #due = new Map<number, DueUpkeep>()
+  readonly #dueAt = new Map<string, number>()
 
   constructor(connection: PostgresConnection) {
     this.#connection = connection
   }
 
-  /**
-   * A claim asked this queue: at most once a second its upkeep is done behind the claim. The whole of it takes at most a twentieth of
-   * the time.
-   */
+  /** A claim asked this queue: at most once a second, and a twentieth of the time, each part of its upkeep is done behind the claim. */
   asked(qid: number): void {
+    this.#behind(raiseFloors, [qid, marginUs])
+    this.#behind(keepUp, [qid, callMemoryMs])
+  }
+
+  #behind(part: SqlFunction, values: readonly [qid: number, number]): void {
     const now = systemClock.mono()
-    const { at, wholeAt } = this.#due.get(qid) ?? never
-    if (at > now) return
-    this.#due.set(qid, { at: Number.POSITIVE_INFINITY, wholeAt })
-    const isWhole = wholeAt <= now
+    const key = `${part.name} ${values[0]}`
+    if ((this.#dueAt.get(key) ?? Number.NEGATIVE_INFINITY) > now) return
+    this.#dueAt.set(key, Number.POSITIVE_INFINITY)
     const done = () => {
       const ended = systemClock.mono()
-      const pausedUntil = ended + Math.max(everyMs, 20 * (ended - now))
-      this.#due.set(qid, isWhole ? { at: ended + everyMs, wholeAt: pausedUntil } : { at: pausedUntil, wholeAt })
+      this.#dueAt.set(key, ended + Math.max(everyMs, 20 * (ended - now)))
     }
     // Nobody waits for it: the next one makes up for one that fails.
-    this.#connection.call(keepUp, [qid, marginUs, callMemoryMs, isWhole]).then(done, done)
+    this.#connection.call(part, values).then(done, done)
   }
 }
-
-const never: DueUpkeep = { at: Number.NEGATIVE_INFINITY, wholeAt: Number.NEGATIVE_INFINITY }
