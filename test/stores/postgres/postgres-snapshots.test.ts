@@ -5,6 +5,7 @@
 
 import pg from 'pg'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
 import { postgresStoreAddress } from '../../worker-postgres.js'
@@ -14,7 +15,7 @@ const by = { worker: 'w', leaseMs: 30_000 }
 /** Rounds that are the past, and rounds that are counted. */
 const [past, rounds] = [300, 20]
 
-async function scene() {
+async function scene(limits: Pick<QueueSettings, 'maxRunning'> = {}) {
   const address = postgresAddress(await postgresStoreAddress())
   const schema = address.schema!
   const [{ host, port }] = address.hosts as [(typeof address.hosts)[0]]
@@ -27,7 +28,7 @@ async function scene() {
   const opened = async () => {
     const store = new PostgresStore({ address })
     onTestFinished(() => store.close())
-    await store.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+    await store.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...limits }])
     return store
   }
   const [eyes, reader] = [await connected(), await connected()]
@@ -131,6 +132,25 @@ it('a look for the end of the next lease passes over none of the leases that end
   })
 
   expect(reads).toBeLessThan(past)
+})
+
+it('a look for the jobs of a limited queue passes over few that were worked off', async () => {
+  const { during, keep, goBefore, opened, over } = await scene({ maxRunning: 1_000 })
+  await over(await opened())
+  await keep()
+  const workOff = (times: number) => async (store: PostgresStore) => {
+    for (let n = 0; n < times; n += 1) {
+      await enqueued(store)
+      await claimed(store)
+    }
+  }
+  await during('job', workOff(past))
+  await goBefore(5_000)
+  // Its upkeep is done behind its first claim.
+  await during('job', claimed)
+  const { reads } = await during('job', workOff(rounds))
+
+  expect(reads / rounds).toBeLessThan(past)
 })
 
 it('a lease that is shorter than all before ends in time', async () => {

@@ -14,7 +14,7 @@ const firstFree = sqlFunction(
   `DECLARE r bigint := -2147483649; got tid[] := '{}'; start_at bigint;
 BEGIN
   LOOP
-    SELECT rank INTO r FROM @.job WHERE qid = p_q AND pool = 0 AND rank > r ORDER BY qid, pool, rank LIMIT 1;
+    r := @.next_rank_1(p_q, 0, r);
     IF r IS NULL OR cardinality(got) >= p_most THEN RETURN got; END IF;
     start_at := greatest(p_lo, (SELECT stamp FROM @.floor WHERE qid = p_q AND rank = r));
     IF p_take THEN
