@@ -1,7 +1,7 @@
 /**
- * Whether a transaction that somebody keeps open slows down work on Postgres; its first claim does not hold yet. While 800 jobs a second come and are worked off, one
- * transaction reads an old snapshot, so that no dead row of the store can be removed, and another has enqueued a job and does not
- * commit. Claims take at most twice as long as before, nothing piles up, and every job runs once.
+ * Whether a transaction that somebody keeps open slows down work on Postgres. It needs an idle machine. While 800 jobs a second come
+ * and are worked off, one transaction reads an old snapshot, so that no dead row of the store can be removed, and another has enqueued a
+ * job and does not commit. Claims take at most twice as long as before, nothing piles up, and every job runs once.
  */
 
 import { setTimeout as delay } from 'node:timers/promises'
