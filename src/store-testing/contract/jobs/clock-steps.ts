@@ -11,6 +11,7 @@ import {
   plainCase,
   plainConcern,
   remote,
+  steps,
   tellsCrashes,
   throttled,
   workers,
@@ -104,6 +105,19 @@ const concerns = [5_000, 60_000, 3_600_000].map((backMs) =>
       await scene.harness.step(-backMs)
 
       assert.equal((await scene.throttles.state(scene.queue, 'x'))?.forMs, 4 * windowMs)
+    }),
+
+    'leaves a lease that a step has renewed its length': plainCase([steps, tellsCrashes], async (scene) => {
+      await scene.add('a')
+      const { queue, id, fence } = await scene.claimOne()
+      await scene.advance(20_000)
+      await scene.steps.keep({ queue, id, fence }, { name: 'charge', kind: 'step' }, 30_000)
+      await scene.harness.step(-backMs)
+      await scene.claim({ limit: 0 })
+      await scene.advance(29_999)
+      assert.deepEqual((await scene.claim({ limit: 0 })).crashed, [])
+      await scene.advance(1)
+      assert.equal((await scene.claim({ limit: 0 })).crashed.length, 1)
     }),
 
     async 'leaves a lease its length, whichever worker has died'(scene) {

@@ -17,6 +17,8 @@ import {
 import { type Scene, soon } from '../scenes/scene.js'
 import { kindsOf, read } from './stepping.js'
 
+const hour = 3_600_000
+
 export const signalling = plainConcern('signals', [steps], {
   async 'a job that waits is not claimed, and is ready once its signal has come, with the attempt that it had'(scene) {
     await waiting(scene)
@@ -75,6 +77,15 @@ export const signalling = plainConcern('signals', [steps], {
     assert.equal(await signal(scene, 'go'), 'gone')
   },
 
+  async 'a signal to a job beyond its age in the morgue finds nobody'(scene) {
+    await scene.openQueue({ dead: { ageMs: 5_000 } })
+    await scene.addDead('a')
+    await scene.advance(4_999)
+    assert.equal(await signal(scene, 'go'), 'kept')
+    await scene.advance(1)
+    assert.equal(await signal(scene, 'stop'), 'gone')
+  },
+
   'a dead job keeps its signals, and finds them when it is revived': plainCase([steps, records], async (scene) => {
     await scene.addDead('a')
     assert.equal(await signal(scene, 'go', '1'), 'kept')
@@ -113,6 +124,17 @@ export const signalling = plainConcern('signals', [steps], {
     assert.deepEqual(await scene.states(), ['a waiting'])
   },
 
+  async 'a wait of many hours ends in vain, however often somebody has swept before'(scene) {
+    await waiting(scene, { signal: 'go', withinMs: 4 * hour })
+    for (let swept = 0; swept < 8; swept += 1) {
+      await scene.advance(hour / 2)
+      await scene.store.joins?.sweep('worker-1')
+      await scene.advance(10_000)
+      await scene.steps.sweep('worker-1')
+    }
+    assert.deepEqual(await scene.states(), ['a ready'])
+  },
+
   async 'a sweep ends a bounded number of waits, the oldest first'(scene) {
     const ids = Array.from({ length: 150 }, (_, i) => `j${String(i).padStart(3, '0')}`)
     await scene.add(...ids)
@@ -122,7 +144,8 @@ export const signalling = plainConcern('signals', [steps], {
     await scene.advance(20_000)
     assert.deepEqual(await scene.steps.sweep('worker-1'), { woken: 100, more: true })
     assert.equal((await scene.depth()).ready, 100)
-    assert.deepEqual((await scene.states()).at(99), 'j099 ready')
+    const states = await scene.states()
+    assert.deepEqual([states[0], states[99], states[100]], ['j000 ready', 'j099 ready', 'j100 waiting'])
     assert.deepEqual(await scene.steps.sweep('worker-1'), { woken: 50, more: false })
     assert.equal((await scene.depth()).ready, 150)
   },

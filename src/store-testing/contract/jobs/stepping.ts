@@ -31,6 +31,17 @@ export const stepping = plainConcern('steps', [steps], {
     ])
   },
 
+  async 'all of very many steps are read, in their order'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    const names = Array.from({ length: 600 }, (_, i) => `s${i}`)
+    for (const name of names) await keep(scene, claim, { name, kind: 'step' })
+    assert.deepEqual(
+      (await read(scene)).map(({ name }) => name),
+      names,
+    )
+  },
+
   async 'a result may be bytes of another codec, and a name any text'(scene) {
     await scene.add('a')
     const step = { name: 'ü\0🎈 \n"', kind: 'step', payload: Uint8Array.of(0, 255, 10), codec: 'packed' } as const
@@ -165,6 +176,8 @@ export const stepping = plainConcern('steps', [steps], {
       await scene.add('a')
       const next = await scene.claimOne()
       assert.deepEqual(await read(scene), [], end)
+      await keep(scene, next, { name: 'own', kind: 'step' })
+      assert.deepEqual(kindsOf(await read(scene)), ['step own'], end)
       await scene.end(next, { kind: 'complete' })
     }
   }),
@@ -187,13 +200,29 @@ export const stepping = plainConcern('steps', [steps], {
     },
   ),
 
-  'a job that has reached a step does not expire any more': plainCase([steps, expires], async (scene) => {
-    await scene.add({ id: 'a', expiresMs: 1_000 })
+  'a sleep that is over keeps its end when its job is run now': plainCase([steps, records], async (scene) => {
+    await scene.add('a')
+    const at = await scene.now()
     const claim = await scene.claimOne()
-    await keep(scene, claim, { name: 'cool-off', kind: 'sleep', forMs: 5_000 })
-    await scene.end(claim, { kind: 'release', delayMs: 5_000 })
-    await scene.advance(5_000)
-    assert.equal((await scene.claimOne()).id, 'a')
+    await keep(scene, claim, { name: 'nap', kind: 'sleep', forMs: 100 })
+    await scene.end(claim, { kind: 'release', delayMs: 1_000 })
+    await scene.advance(500)
+    await scene.records.runNow(scene.queue, { ids: ['a'] })
+    assert.deepEqual(await read(scene), [{ name: 'nap', kind: 'sleep', at, until: at + 100 }])
+  }),
+
+  'a job that has reached a step does not expire any more': plainCase([steps, expires], async (scene) => {
+    for (const hasSignal of [false, true]) {
+      await scene.add({ id: 'a', expiresMs: 1_000 })
+      if (hasSignal) await scene.steps.signal({ queue: scene.queue, id: 'a' }, { name: 'go' })
+      const claim = await scene.claimOne()
+      await keep(scene, claim, { name: 'cool-off', kind: 'sleep', forMs: 5_000 })
+      await scene.end(claim, { kind: 'release', delayMs: 5_000 })
+      await scene.advance(5_000)
+      const next = await scene.claimOne()
+      assert.equal(next.id, 'a')
+      await scene.end(next, { kind: 'complete' })
+    }
   }),
 
   async 'nothing takes the place of a job that has reached a step'(scene) {
@@ -217,6 +246,20 @@ export const stepping = plainConcern('steps', [steps], {
     assert.deepEqual(kindsOf(await read(scene)), ['signal charge'])
     await keep(scene, claim, { ...charged, payload: '{"paid":8}' })
     assert.deepEqual((await read(scene)).at(-1)?.payload, '{"paid":8}')
+  },
+
+  async 'the steps of a job beyond its age in the morgue are gone'(scene) {
+    const job = { queue: scene.queue, id: 'a' }
+    await scene.openQueue({ dead: { ageMs: 5_000 } })
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await keep(scene, claim, charged)
+    await scene.end(claim, { kind: 'bury' })
+    await scene.advance(4_999)
+    assert.equal((await read(scene)).length, 1)
+    await scene.advance(1)
+    assert.equal(await scene.steps.read(job), undefined)
+    assert.equal(await scene.steps.forget(job, 'charge'), false)
   },
 
   async 'a job whose only step is forgotten may be replaced again'(scene) {

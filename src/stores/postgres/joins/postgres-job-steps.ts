@@ -59,6 +59,11 @@ const forgetStep = sqlFunction(
   'json',
   `BEGIN
   PERFORM FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
+  IF NOT FOUND THEN
+    PERFORM FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state + 0 = 4
+      AND coalesce(finished_ms + (SELECT dead_age_ms FROM @.queue WHERE qid = p_q) > @.us() / 1000, true) FOR UPDATE;
+    IF NOT FOUND THEN RETURN to_json(false); END IF;
+  END IF;
   DELETE FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = 0 AND name = p_name;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
   IF NOT EXISTS (SELECT FROM @.step WHERE id = p_id AND qid + 0 = p_q) THEN
