@@ -22,6 +22,7 @@ const joins = [
 ]
 const steps = [
   'src/stores/sql/sql-job-steps.ts',
+  'src/stores/sqlite/records/sqlite-step-calls.ts',
   'src/stores/redis/records/redis-steps.ts',
   'src/stores/redis/lua/steps-lua.ts',
   'src/runtime/run',
@@ -66,6 +67,7 @@ export const provedRooms: Readonly<Record<string, readonly string[]>> = {
   'clock-steps': [...limits, ...sqlite, ...redis],
   starts: [...limits, ...claims, ...postgres],
   'step-sizes': steps,
+  'stepped-model': steps,
   steps: steps,
   backlog: sqlite,
   'damaged-queue': redis,

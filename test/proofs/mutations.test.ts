@@ -14,6 +14,8 @@ import { sqliteLimitedMutations } from '../../proofs/models/sqlite-limited-mutat
 import { sqliteMutations } from '../../proofs/models/sqlite-mutations.js'
 import { sqliteOrderedMutations } from '../../proofs/models/sqlite-ordered-mutations.js'
 import { simulationFaults } from '../../proofs/simulation/simulation-faults.js'
+import { redisStepMutations } from '../../proofs/steps/redis-step-mutations.js'
+import { sqliteStepMutations } from '../../proofs/steps/sqlite-step-mutations.js'
 
 const concerns = new Set(storeContract.map(({ concern }) => concern))
 const stores = join(import.meta.dirname, '../../dist/stores')
@@ -29,6 +31,8 @@ it.each([
   ['the reports of members in the memory store', [...memoryJoinMutations, ...memoryRepeats]],
   ['the reports of members on SQLite', [...sqliteJoinMutations, ...sqliteRepeats]],
   ['the reports of members on Redis', [...redisJoinMutations, ...redisRepeats]],
+  ['steps and signals on SQLite', sqliteStepMutations],
+  ['steps and signals on Redis', redisStepMutations],
 ])('every mutation of %s changes existing code, and names an existing concern that should catch it', (_, mutations) => {
   const missing = mutations.filter(({ file, from }) => !readFileSync(join(stores, file), 'utf8').includes(from))
 
