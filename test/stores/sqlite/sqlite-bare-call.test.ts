@@ -1,8 +1,12 @@
-/** Bare calls and runs of them: which calls of an enqueue travel to the thread as text, and that nothing is lost on the way. */
+/**
+ * Bare calls, runs of them, and members in a row: which jobs of an enqueue travel to the thread as text, and that nothing is
+ * lost on the way.
+ */
 
 import { expect, it, onTestFinished } from 'vitest'
 import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
 import { bareOf, jobsOf, sentForm } from '#src/stores/sqlite/work/sqlite-bare-call.js'
+import { graphCallOf, idsIn, membersIn } from '#src/stores/sqlite/work/sqlite-member-run.js'
 import { job, SqliteScene } from './sqlite-scene.js'
 
 const callOf = (...jobs: NewJob[]) => ({ callId: 'call', queue: 'work', jobs })
@@ -109,4 +113,40 @@ it.each<[string, EnqueueCall]>([
   expect(sent).toEqual(calls)
   const answers = calls.map(() => ['added' as const])
   expect(answersOf(answers)).toBe(answers)
+})
+
+const member = (set: string, number: number, more: Partial<NewJob> = {}) =>
+  job(`join.${set}.${number}`, {
+    memberOf: [{ join: { queue: 'sums', id: 'join' }, set, number, onDead: 'fail', keepsResults: true }],
+    ...more,
+  })
+const rows = [7, 8, 9, 10, 11].map((number) => member('rows', number, { payload: `{"n":${number}}` }))
+const graph = (...jobs: NewJob[]) => graphCallOf({ ...callOf(...jobs), hasNewIds: true })
+
+it('members in a row travel as text behind the other jobs, and the text yields the same jobs', () => {
+  const more = ['cut\0off', '\u0001marked', 'ü', '{}'].map((payload, i) => member('more', i, { payload, task: 'bill' }))
+  const { jobs, runs } = graph(job('join'), ...rows, ...more)
+
+  expect(jobs.map(({ id }) => id)).toEqual(['join'])
+  expect(runs!.flatMap(membersIn)).toEqual([...rows, ...more])
+  expect(runs!.flatMap(idsIn)).toEqual([...rows, ...more].map(({ id }) => id))
+  expect(runs!.map(({ count, units, heaviest }) => [count, units, heaviest])).toEqual([
+    [5, 37, 8],
+    [4, 17, 7],
+  ])
+})
+
+it.each<[string, NewJob]>([
+  ['has another number', member('rows', 13)],
+  ['has an id of its own', member('rows', 12, { id: 'join.rows.x2' })],
+  ['has a priority', member('rows', 12, { priority: 1 })],
+  ['is of another task', member('rows', 12, { task: 'bill' })],
+  ['waits in two joins', member('rows', 12, { memberOf: [...rows[0]!.memberOf!, ...rows[1]!.memberOf!] })],
+  ['is no member', job('join.rows.12')],
+])('members before one that %s travel unchanged', (_, last) => {
+  expect(graph(...rows, last).runs).toBeUndefined()
+})
+
+it('members whose ids may be taken travel unchanged', () => {
+  expect(graphCallOf(callOf(...rows)).jobs).toEqual(rows)
 })
