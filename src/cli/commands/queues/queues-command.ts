@@ -235,22 +235,19 @@ const progressMs = 5_000
 async function drain(mill: Mill, terminal: Terminal, name: string): Promise<void> {
   const queue = mill.queue(name)
   const depth = await queue.depth()
-  const { running, paused } = depth
-  const waiting = waitingIn(depth)
-  if (paused && waiting > 0)
+  if (depth.paused && waitingIn(depth) > 0)
     process.stderr.write(
       `millrace: queue '${name}' is paused: its waiting jobs do not run, so the drain does not end. Interrupt this, run \`millrace queues resume ${name}\`, then drain again.\n`,
     )
-  if (!terminal.json && waiting + running > 0)
-    terminal.print({}, () => [
-      `${name}: refuses new jobs; ${counted(waiting, 'job')} waiting, ${count(running)} running.`,
-    ])
-  let toldAt = performance.now()
+  let toldAt: number | undefined
   await queue.drain({
+    // Not before the first look: only then does the queue refuse.
     onProgress: (left) => {
-      if (terminal.json || left.waiting + left.running === 0 || performance.now() < toldAt + progressMs) return
+      if (terminal.json || left.waiting + left.running === 0) return
+      if (toldAt !== undefined && performance.now() < toldAt + progressMs) return
+      const what = `${counted(left.waiting, 'job')} waiting, ${count(left.running)} running.`
+      terminal.print({}, () => [toldAt === undefined ? `${name}: refuses new jobs; ${what}` : `${name}: ${what}`])
       toldAt = performance.now()
-      terminal.print({}, () => [`${name}: ${counted(left.waiting, 'job')} waiting, ${count(left.running)} running.`])
     },
   })
   terminal.print({ queue: name, drained: true }, () => [
