@@ -1,9 +1,9 @@
-import { execFile } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
 import { millrace } from 'millrace'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { configFile, project, root, tasksFile } from '../cli/project.js'
 
 interface Answer {
@@ -18,24 +18,35 @@ interface Answer {
 
 const dist = (path: string) => JSON.stringify(pathToFileURL(join(root, 'dist', path)).href)
 
-/** Asked in a process of its own: the test runner's loader is not Node's. */
+/**
+ * Asked in a process of its own, as the loader of the test runner is not that of Node. One answers all, because each project
+ * has a folder of its own.
+ */
 const script = `
 import { loadMill } from ${dist('mill/load-mill.js')}
 import { Mill } from ${dist('mill/mill.js')}
-try {
-  const { mill, file, unknownTasks } = await loadMill(JSON.parse(process.argv[1]))
-  const own = mill instanceof Mill
-  console.log(JSON.stringify({ file, tasks: [...mill.tasks.keys()], store: mill.store?.text, own, unknown: unknownTasks.map(({ name }) => name) }))
-} catch ({ code, message, cause }) {
-  console.log(JSON.stringify({ error: { code, message, cause: cause?.message } }))
-}`
+async function answerTo(request) {
+  try {
+    const { mill, file, unknownTasks } = await loadMill(request)
+    const own = mill instanceof Mill
+    return { file, tasks: [...mill.tasks.keys()], store: mill.store?.text, own, unknown: unknownTasks.map(({ name }) => name) }
+  } catch ({ code, message, cause }) {
+    return { error: { code, message, cause: cause?.message } }
+  }
+}
+process.on('message', async (request) => process.send(await answerTo(request)))`
+
+let loader: ChildProcess
+beforeAll(() => {
+  const stdio = ['ignore', 'inherit', 'inherit', 'ipc'] as const
+  loader = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: [...stdio] })
+})
+afterAll(() => loader.disconnect())
 
 async function load(request: { cwd: string; env?: object; configs?: string[]; module?: string }): Promise<Answer> {
-  const given = JSON.stringify({ env: {}, ...request })
-  const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script, given], {
-    timeout: 20_000,
-  })
-  return JSON.parse(stdout) as Answer
+  const answered = once(loader, 'message', { signal: AbortSignal.timeout(20_000) })
+  loader.send({ env: {}, ...request })
+  return (await answered)[0] as Answer
 }
 
 /** Those of the project; a module's are in the order of its exports, a configuration's in its own. */
