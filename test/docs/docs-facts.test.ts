@@ -247,7 +247,7 @@ describe('other tables of the documentation', () => {
         [...bold!.matchAll(/`([\w/-]+)\/`/g)].map(([, room]) => `${floor} ${room}`),
       ),
     )
-    const house = readFileSync(join(root, 'scripts/check-house.mjs'), 'utf8')
+    const house = readFileSync(join(root, 'scripts/house-laws.mjs'), 'utf8')
     const floors = [...house.matchAll(/^ {2}'?([\w/-]+)'?: (\d),$/gm)].map(([, room, floor]) => `${floor} ${room}`)
     const [, storeFloor] = /^const storeFloor = (\d)$/m.exec(house)!
     const stores = ['memory', 'sqlite', 'postgres', 'redis', 'sqs'].map((store) => `${storeFloor} stores/${store}`)
