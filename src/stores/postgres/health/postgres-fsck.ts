@@ -103,6 +103,8 @@ const strays: readonly (readonly [what: string, harm: string, sql: string])[] = 
   ]),
 ]
 
+const countStrays = `SELECT ${strays.map(([, , sql]) => `(${sql})`).join(', ')}`
+
 /** The part of a connection that a check needs. */
 type CheckedConnection = Pick<PostgresConnection, 'schema' | 'query'>
 
@@ -141,11 +143,13 @@ export async function checkPostgres(connection: CheckedConnection, only?: string
       const [jobs] = found.length > 0 ? [] : await ask('SELECT count(*) FROM @.job WHERE qid = $1', [qid])
       findings.push(...(jobs === undefined ? found : [inPlace(what, Number(jobs[0]))]))
     }
-    if (only === undefined)
-      for (const [what, harm, sql] of strays) {
-        const [[count]] = (await ask(sql, [])) as [[unknown]]
-        if (Number(count) > 0) findings.push({ level: 'warning', what, text: `${count} belong to no job. ${harm}` })
+    if (only === undefined) {
+      const [counts] = await ask(countStrays, [])
+      for (const [i, [what, harm]] of strays.entries()) {
+        const count = Number(counts![i])
+        if (count > 0) findings.push({ level: 'warning', what, text: `${count} belong to no job. ${harm}` })
       }
+    }
     return findings.length > 0 ? findings : [{ level: 'ok', what: 'queues', text: 'none is stored' }]
   } catch (failure) {
     if (!hasCode(failure, 'store-corrupt')) throw failure
