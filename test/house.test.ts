@@ -41,7 +41,7 @@ function check(files: Record<string, string>, options?: { readonly lone?: boolea
   return houseReport(tree(files), options)
 }
 
-it('the program prints what is said, and exits with 1 if the house does not stand', () => {
+it('the program prints the report, and exits with 1 if the house does not stand', () => {
   const program = (files: Record<string, string>, ...flags: string[]) => {
     const args = ['scripts/check-house.mjs', tree(files), ...flags]
     const { status, stdout, stderr } = spawnSync(process.execPath, args, { cwd: projectRoot, encoding: 'utf8' })
