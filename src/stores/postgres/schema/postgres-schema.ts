@@ -3,12 +3,22 @@
 import { hasCode, InvalidArgumentError, StoreRefusedError, StoreVersionError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
 import type { Migrated, MigrationRoles } from '../../contract/provision.js'
-import { clock } from './postgres-clock.js'
 import { tableChanges, tables } from './postgres-tables.js'
 import { inSchema, makingOf, quoted, type SqlFunction, versionOfSource } from './sql-function.js'
 
 /** The version of a schema whose tables have these changes. */
 const versionWith = (changes: readonly string[]) => 1 + changes.length
+
+/**
+ * The clock: two functions of the database, which a harness replaces. No other text reads a clock. `us()`: the instant in µs
+ * since 1970, on the clock of the server. `run()`: when the server was started, in ms, which names its present run.
+ */
+const clock = `
+CREATE FUNCTION @.us() RETURNS bigint LANGUAGE sql VOLATILE AS $fn$
+  SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $fn$;
+CREATE FUNCTION @.run() RETURNS bigint LANGUAGE sql STABLE AS $fn$
+  SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint $fn$;
+`
 
 /**
  * Makes all that the schema lacks, as one text of several statements, which are to be one transaction. Functions of other
