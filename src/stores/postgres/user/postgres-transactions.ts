@@ -1,13 +1,15 @@
 /** The facet `transactions` of a Postgres store: what its users do in their own transactions. */
 
-import { UnsupportedByStoreError } from '../../../core/errors.js'
+import { InvalidArgumentError, StoreRefusedError, UnsupportedByStoreError } from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
 import type { Enqueued } from '../../contract/new-job.js'
 import type { ClaimKey } from '../../contract/settle.js'
 import type { Transactions, UserConnection, UserEnqueueCall } from '../../contract/transactions.js'
+import { type FunctionCaller, quoted } from '../schema/sql-function.js'
 import { completeInside } from '../work/end-functions.js'
 import { PostgresEnqueue } from '../work/postgres-enqueue.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
-import { callsIn } from './user-calls.js'
+import { executorOf } from './user-executor.js'
 
 export class PostgresTransactions implements Transactions {
   readonly answersLater = true
@@ -37,4 +39,73 @@ export class PostgresTransactions implements Transactions {
     const [plain] = await this.#queues.named([queue])
     return (await callsIn(connection, this.#schema).call(completeInside, [plain!.qid, fence, id])) as boolean
   }
+}
+
+/**
+ * Calls of functions of the store inside a user's transaction. Every value travels as text and is cast in the statement: what clients make of numbers, lists and JSON differs. Throws
+ * `InvalidArgumentError` for a connection that cannot be used, `StoreRefusedError` if a right is missing, and any other error
+ * as the client threw it: one that says to begin the transaction anew must look as from any other statement.
+ */
+function callsIn(connection: UserConnection, schema: string): FunctionCaller {
+  const execute = executorOf(connection)
+  return {
+    async call({ name, takes }, values) {
+      const types = takes.split(/\s*,\s*/).map((one) => one.trim().split(' ')[1])
+      const places = values.map((_, i) => `($${i + 1}::text)::${types[i]}`)
+      const text = `SELECT ${quoted(schema)}.${name}(${places.join(', ')})::text AS answer`
+      try {
+        const [row] = await execute(text, values.map(textOf))
+        return JSON.parse((row?.['answer'] as string | null) ?? 'null')
+      } catch (error) {
+        throw readable(error, schema)
+      }
+    },
+  }
+}
+
+function textOf(value: unknown): string | null {
+  if (value === null || value === undefined) return null
+  return Array.isArray(value) ? `{${value.map(elementOf).join(',')}}` : String(value)
+}
+
+function elementOf(value: unknown): string {
+  const text = textOf(value)
+  return text === null ? 'NULL' : `"${text.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`
+}
+
+/** By SQLSTATE: what the user can do about it. */
+const remedies: Readonly<Record<string, string>> = {
+  '25P02':
+    'an earlier statement of this transaction has failed, and Postgres carries out no other. Roll it back; the error of that statement says why.',
+  '25006': 'this transaction is read-only. Begin it READ WRITE, on the primary.',
+  '3F000': 'this database does not hold the jobs of the mill',
+  '42883': 'this database does not hold the jobs of the mill, or those of another version of Millrace',
+}
+
+function readable(error: unknown, schema: string): unknown {
+  const code = sqlStateIn(error)
+  const said = messageOf(error)
+  if (code === '42501')
+    return new StoreRefusedError(
+      `the user of this transaction may not use the schema '${schema}' (${said}). Grant it what the store's own user has: USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables. Nothing was enqueued.`,
+    )
+  const remedy = code === undefined ? undefined : remedies[code]
+  if (remedy === undefined) return error
+  const where = remedy.endsWith('.')
+    ? ''
+    : ` in its schema '${schema}'. Open the transaction on the database of the store, and await mill.ready() before it begins.`
+  return new InvalidArgumentError(`the transaction cannot be used (${said}): ${remedy}${where} Nothing was enqueued.`)
+}
+
+/** Clients wrap the server's error, each in its own way. */
+function sqlStateIn(error: unknown, depth = 0): string | undefined {
+  if (typeof error !== 'object' || error === null || depth > 4) return undefined
+  const { code, cause, driverAdapterError, driverError, meta, originalCode } = error as Record<string, unknown>
+  const own = [code, originalCode].find(
+    (one) => typeof one === 'string' && /^[0-9A-Z]{5}$/.test(one) && !/^P\d{4}$/.test(one),
+  )
+  if (own !== undefined) return own as string
+  return [cause, driverAdapterError, driverError, meta]
+    .map((one) => sqlStateIn(one, depth + 1))
+    .find((one) => one !== undefined)
 }
