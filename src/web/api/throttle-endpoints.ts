@@ -3,17 +3,22 @@
 import * as v from 'valibot'
 import { lookInto } from '../../client/admin/queue-looks.js'
 import type { ThrottleChange } from '../../client/admin/throttle-admin.js'
+import { recordsOf } from '../../client/store-facets.js'
+import { groupRules, type ThrottleRule } from '../../core/queue/throttle.js'
 import { throttleSchema } from '../../core/queue/throttle-options.js'
 import { defined } from '../../core/values/defined.js'
 import { exactly } from '../../core/values/option-check.js'
 import type { Mill } from '../../mill/mill.js'
+import type { Store } from '../../stores/contract/store.js'
 import { namedQueues } from '../state/queue-rows.js'
-import { waitingGroups } from '../state/waiting-groups.js'
 import { endpoint } from './endpoint.js'
 import { changed, group, page, wholeText } from './shapes.js'
 
 /** The most holds of a queue in a list of all queues. */
 const mostOfQueue = 20
+/** The most ready jobs, and groups of them, that are looked at to tell which wait for a throttle. */
+const mostJobs = 200
+const mostGroups = 20
 
 const ofGroup = exactly({ group: v.exactOptional(group) })
 
@@ -166,4 +171,50 @@ function switchEndpoint(verb: 'pause' | 'resume', summary: string) {
       return { changed: 1, more: false }
     },
   })
+}
+
+interface WaitingGroup {
+  /** `''`: the jobs without a group. */
+  readonly group: string
+  /** How many of the jobs that were looked at are its. */
+  readonly ready: number
+  /** Ms until the throttle permits its next start; 0: at once. */
+  readonly forMs: number
+  readonly rules: readonly ThrottleRule[]
+  /** For each rule, the starts in its window that ends now. */
+  readonly hits: readonly number[]
+}
+
+interface WaitingGroups {
+  readonly items: readonly WaitingGroup[]
+  /** Not all ready jobs, or not all of their groups, were looked at. */
+  readonly more: boolean
+}
+
+/**
+ * The groups whose jobs wait for the throttle: those of the first ready jobs, the longest wait first. Nothing for a queue
+ * whose throttle has no rules for groups. At most 22 calls of the store.
+ */
+async function waitingGroups(store: Store, queue: string): Promise<WaitingGroups> {
+  const { throttles } = store
+  const throttle = throttles && (await throttles.state(queue))?.throttle
+  if (throttles === undefined || throttle === undefined || groupRules(throttle) === undefined)
+    return { items: [], more: false }
+  const { jobs, cursor } = await recordsOf(store).list(queue, { state: 'ready', by: 'time', limit: mostJobs })
+  const counts = new Map<string, number>()
+  for (const { group = '' } of jobs) counts.set(group, (counts.get(group) ?? 0) + 1)
+  const asked = [...counts].sort(([, a], [, b]) => b - a).slice(0, mostGroups)
+  const items = await Promise.all(
+    asked.map(async ([group, ready]): Promise<WaitingGroup[]> => {
+      const state = await throttles.state(queue, group)
+      if (state === undefined) return []
+      const rules = state.rate ?? groupRules(state.throttle) ?? []
+      const hits = state.throttle.by === 'group' ? state.hits : (state.groupHits ?? [])
+      return [{ group, ready, forMs: state.forMs, rules, hits }]
+    }),
+  )
+  return {
+    items: items.flat().sort((a, b) => b.forMs - a.forMs || b.ready - a.ready),
+    more: cursor !== undefined || counts.size > mostGroups,
+  }
 }
