@@ -15,7 +15,8 @@ import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { GraphAnswer } from '../../stores/contract/joins.js'
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { MemberOf, NewJoin } from '../../stores/contract/new-join.js'
-import { type DraftEnvironment, draftJob, nameOf } from './job-draft.js'
+import { nameOf } from './draft-checks.js'
+import { type DraftEnvironment, draftJob } from './job-draft.js'
 import type { Sender } from './sender.js'
 
 /** The most jobs that are stored in one step. */

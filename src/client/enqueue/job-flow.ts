@@ -24,8 +24,8 @@ import type { TaskInput } from '../../core/task/task-definition.js'
 import type { StoredJoin } from '../../stores/contract/joins.js'
 import type { MemberOf, NewJoin, NewSet } from '../../stores/contract/new-join.js'
 import { memberId } from '../../stores/rules/join-rules.js'
+import { waitsForOthers, wrong } from './draft-checks.js'
 import { GraphEnqueue, type GraphJob, type GraphParts, mostGraphBytes, mostInGraph } from './graph-enqueue.js'
-import { waitsForOthers, wrong } from './job-draft.js'
 import { jobIn, refuseOtherSets, refuseReplacing, waitBounds } from './join-enqueue.js'
 
 /** A member reports to at most this many joins. */

@@ -16,6 +16,7 @@ import { digestId, mostIdBytes } from '../../core/values/ids.js'
 import type { NewJoin, NewSet } from '../../stores/contract/new-join.js'
 import { memberId } from '../../stores/rules/join-rules.js'
 import { StoredJobHandle } from '../jobs/stored-job-handle.js'
+import { waitsForOthers, wrong } from './draft-checks.js'
 import {
   callOf,
   type GraphDraft,
@@ -25,7 +26,7 @@ import {
   mostGraphBytes,
   mostInGraph,
 } from './graph-enqueue.js'
-import { type DraftEnvironment, waitsForOthers, wrong } from './job-draft.js'
+import type { DraftEnvironment } from './job-draft.js'
 
 /** The most bytes of one call: the limit of stores for one message. */
 const mostCallBytes = 1_048_576
