@@ -52,7 +52,10 @@ BEGIN
       EXIT WHEN total > 0;
       RETURN json_build_object('upkeep', i, 'now', ms);
     END IF;
-    IF s.shortest_lease > p_leases[i] OR s.version IS NULL THEN PERFORM @.note_lease_1(q.qid, p_leases[i]); END IF;
+    IF s.shortest_lease > p_leases[i] OR s.version IS NULL THEN
+      PERFORM @.note_lease_1(q.qid, p_leases[i]);
+      ${readState('q.qid')};
+    END IF;
     lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END - total;
     -- Groups of users' own transactions have no lanes before a claim comes.
     IF q.limited OR (q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND grp IS NOT NULL)) THEN
