@@ -91,6 +91,10 @@ class LentClient extends EventEmitter {
     return (this.#client as unknown as { readonly connection: unknown } | undefined)?.connection
   }
 
+  get processID(): number | null {
+    return this.#client?.processID ?? null
+  }
+
   async connect(): Promise<void> {
     if (this.#isConnected) this.#client!.ref()
     else await this.#client!.connect()

@@ -8,6 +8,7 @@ describe('an error of a Postgres server', () => {
     ['40P01', 'again'],
     ['57014', 'again'],
     ['25006', 'elsewhere'],
+    ['25P04', 'elsewhere'],
     ['57P01', 'in-doubt'],
     ['08006', 'in-doubt'],
     ['28P01', 'refused'],

@@ -1,18 +1,20 @@
 /**
  * The connection of a Postgres store: one, for all calls. Those of a tick leave together, each as a statement and a
- * transaction of its own. Nothing depends on the session, so a pooler may stand between. It always reconnects.
+ * transaction of its own. What a call does depends on nothing that the session keeps of the calls before, so a pooler may stand
+ * between. It always reconnects.
  */
 
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { CustomTypesConfig } from 'pg'
-import { ClosedError, hasCode, isMillraceError, StoreUnavailableError } from '../../../core/errors.js'
+import { ClosedError, hasCode, isMillraceError } from '../../../core/errors.js'
 import { systemClock, systemRandom } from '../../../core/platform/clock.js'
 import { outageDelayMs, timerMs } from '../../../core/platform/timer.js'
 import { quoted, type SqlFunction } from '../schema/sql-function.js'
 import { type PostgresAddress, type PostgresHost, postgresAddressText } from './postgres-address.js'
 import { loadPostgresDriver, type MakePostgresClient, type PostgresClient } from './postgres-driver.js'
 import { postgresError, postgresFailure } from './postgres-errors.js'
+import { judgeSession, sessionText } from './postgres-session.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
 const patienceMs = 2_000
@@ -272,9 +274,8 @@ export class PostgresConnection {
       })
       try {
         await client.connect()
-        const { rows } = await client.query({ text: 'SELECT pg_is_in_recovery(), pg_backend_pid()', rowMode: 'array' })
-        if (rows[0]?.[0] === true) throw standby(this.#where)
-        live.backend = Number(rows[0]?.[1])
+        const { rows } = await client.query({ text: sessionText(client.processID), rowMode: 'array' })
+        live.backend = judgeSession(rows[0] ?? [], this.#where)
         for (const channel of this.#channels) await client.query(`LISTEN ${quoted(channel)}`)
         // Its end may come in the packet of its last answer, and is heard before that.
         if (live.isOver) throw new Error('the server ended the connection')
@@ -325,13 +326,6 @@ export class PostgresConnection {
     if (this.#live === live) this.#live = undefined
     destroy(live.client)
   }
-}
-
-function standby(where: string): StoreUnavailableError {
-  return new StoreUnavailableError(
-    `the Postgres at ${where} is a standby and takes no writes: either a failover is under way, or it is the wrong server. Nothing was changed.`,
-    { inDoubt: false },
-  )
 }
 
 /** Calls under way are rejected by the driver. */

@@ -4,8 +4,11 @@ import type { Client, ClientConfig } from 'pg'
 import { ConfigError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
 
-/** With two methods that its types leave out: whether its socket keeps the process alive. */
-export type PostgresClient = Client & { ref(): void; unref(): void }
+/**
+ * With what its types leave out: two methods by which its socket keeps the process alive or not, and the process of the server
+ * that was announced when it connected.
+ */
+export type PostgresClient = Client & { readonly processID: number | null; ref(): void; unref(): void }
 
 /** The configuration with the option by which pg sends statements without waiting for the answers to those before. */
 type PipelinedConfig = ClientConfig & { readonly pipeline: true }

@@ -28,6 +28,8 @@ const failures: Readonly<Record<string, PostgresFailure>> = {
   '25006': 'elsewhere',
   // A transaction was idle for too long: this process stood still.
   '25P03': 'elsewhere',
+  // A transaction took too long: it was rolled back, and its session ended.
+  '25P04': 'elsewhere',
   '53300': 'elsewhere',
   '57P03': 'elsewhere',
   // The server ends the connection: perhaps after the commit, before the answer.

@@ -88,7 +88,8 @@ export class StepRunner {
 
   #beginning(changes: LockedTables | undefined): string {
     // Who only reads sees one state of all tables; who writes sees what those before have written.
-    const begin = changes === undefined ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN'
+    const begin =
+      changes === undefined ? 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY' : 'BEGIN ISOLATION LEVEL READ COMMITTED'
     const lock = changes === undefined ? '' : `SELECT pg_advisory_xact_lock(@lock, ${locks[changes]});`
     const schema = quoted(this.#schema)
     return inSchema(
