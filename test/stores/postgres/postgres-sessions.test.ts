@@ -151,3 +151,24 @@ it('a mill works through its jobs as a role whose settings are all unusual', asy
   expect(await job.result({ timeout: '20s' })).toBe(`${text} 3`)
   await expect.poll(() => payloads, { timeout: 20_000 }).toHaveLength(3)
 })
+
+it('enqueueIn in a transaction whose search path has functions of its own counts the job, and leaves the path', async () => {
+  const { url, schema: namespace } = await addressOf({})
+  const bill = defineTask({ name: 'bill' })
+  const mill = millrace({ store: url, namespace, tasks: [bill] })
+  onTestFinished(() => mill.close())
+  await mill.ready()
+  const own = `own_${namespace}`
+  await admin.query(`CREATE SCHEMA ${own}; GRANT USAGE ON SCHEMA ${own} TO ${namespace}`)
+  await admin.query(`CREATE FUNCTION ${own}.cardinality(text[]) RETURNS int LANGUAGE sql AS 'SELECT 0'`)
+  const client = new pg.Client(url)
+  await client.connect()
+  onTestFinished(() => client.end())
+  await client.query(`SET search_path = ${own}, public; BEGIN`)
+  await mill.enqueueIn(client, bill, null)
+  const { rows } = await client.query('SHOW search_path')
+  await client.query('COMMIT')
+
+  expect(rows).toEqual([{ search_path: `${own}, public` }])
+  expect(await mill.depths(['default'])).toMatchObject([{ ready: 1 }])
+})

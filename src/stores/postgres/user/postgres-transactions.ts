@@ -42,7 +42,8 @@ export class PostgresTransactions implements Transactions {
 }
 
 /**
- * Calls of functions of the store inside a user's transaction. Every value travels as text and is cast in the statement: what clients make of numbers, lists and JSON differs. Throws
+ * Calls of functions of the store inside a user's transaction. Every value travels as text and is cast in the statement: what clients make of numbers, lists and JSON differs. A function
+ * runs without the user's search path, which may lead to functions of his own. Throws
  * `InvalidArgumentError` for a connection that cannot be used, `StoreRefusedError` if a right is missing, and any other error
  * as the client threw it: one that says to begin the transaction anew must look as from any other statement.
  */
@@ -52,7 +53,9 @@ function callsIn(connection: UserConnection, schema: string): FunctionCaller {
     async call({ name, takes }, values) {
       const types = takes.split(/\s*,\s*/).map((one) => one.trim().split(' ')[1])
       const places = values.map((_, i) => `($${i + 1}::text)::${types[i]}`)
-      const text = `SELECT ${quoted(schema)}.${name}(${places.join(', ')})::text AS answer`
+      const called = `${quoted(schema)}.${name}(${places.join(', ')})::text`
+      const text = `SELECT CASE WHEN ${pathOf(`'pg_catalog, pg_temp'`)} IS NOT NULL THEN ${called} END AS answer, ${pathOf('path')} AS path
+        FROM (SELECT pg_catalog.current_setting('search_path') AS path OFFSET 0) AS before`
       try {
         const [row] = await execute(text, values.map(textOf))
         return JSON.parse((row?.['answer'] as string | null) ?? 'null')
@@ -61,6 +64,11 @@ function callsIn(connection: UserConnection, schema: string): FunctionCaller {
       }
     },
   }
+}
+
+/** Until the end of the transaction. The columns of a row are computed in their order: the path of the user is back after the call. */
+function pathOf(value: string): string {
+  return `pg_catalog.set_config('search_path', ${value}, true)`
 }
 
 function textOf(value: unknown): string | null {
