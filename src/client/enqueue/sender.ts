@@ -103,15 +103,19 @@ export class Sender {
 
   async #insist<T>(call: (isResent: boolean) => Promise<T>): Promise<T> {
     const startedAt = this.#mono()
+    let doubt: StoreUnavailableError | undefined
     for (let resends = 0; ; resends += 1) {
       try {
         return await call(resends > 0)
       } catch (error) {
-        if (!hasCode(error, 'store-unavailable') || !error.inDoubt) throw error
+        if (!hasCode(error, 'store-unavailable')) throw error
+        if (error.inDoubt) doubt = error
+        // A later try that has certainly changed nothing says nothing of the one before.
+        if (doubt === undefined) throw error
         const afterMs = resendAfterMs[resends]
         // A call in doubt is sent again once, however long it took to learn of the doubt.
         const isLate = resends > 0 && this.#mono() - startedAt > resendWithinMs
-        if (afterMs === undefined || isLate) throw inDoubt(error)
+        if (afterMs === undefined || isLate) throw inDoubt(doubt)
         await delay(afterMs)
       }
     }

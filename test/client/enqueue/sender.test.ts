@@ -65,6 +65,29 @@ describe('the sender', () => {
     )
   })
 
+  it('reports a job as doubtful if only the first try left it in doubt', async () => {
+    const away: Store = new MemoryStore()
+    let calls = 0
+    away.enqueue = () => {
+      calls += 1
+      return Promise.reject(
+        calls === 1
+          ? new StoreUnavailableError('the answer was lost.')
+          : new StoreUnavailableError('no server answers. Nothing was changed.', { inDoubt: false }),
+      )
+    }
+    await expect(senderOn(away).send(call(1))).rejects.toMatchObject({
+      ...{ inDoubt: true, message: expect.stringMatching(/^the answer was lost\. Whether the job was stored is in doubt/) },
+    })
+  })
+
+  it('does not repeat a call that certainly changed nothing', async () => {
+    let calls = 0
+    const away: Store = new MemoryStore()
+    away.enqueue = () => Promise.reject(new StoreUnavailableError(`no ${++calls}.`, { inDoubt: false }))
+    await expect(senderOn(away).send(call(1))).rejects.toMatchObject({ message: 'no 1.', inDoubt: false })
+  })
+
   it('does not repeat a call that failed for another reason', async () => {
     let calls = 0
     const broken: Store = new MemoryStore()
