@@ -13,6 +13,8 @@ export interface PostgresFacts {
   readonly isReadOnly: boolean
   readonly synchronousCommit: string
   readonly standbys: string
+  /** The standbys, and others, that follow the server at this moment. */
+  readonly followers: number
   readonly fsync: string
   readonly autovacuum: string
   readonly connections: number
@@ -93,7 +95,7 @@ function judgeSchema({ schema, look, mayMake, ungranted }: PostgresFacts): FsckF
   return error(what, `${missing}, and '${role}' may not make it. ${remedy}`)
 }
 
-function judgeDurability({ synchronousCommit, standbys, fsync }: PostgresFacts): FsckFinding {
+function judgeDurability({ synchronousCommit, standbys, followers, fsync }: PostgresFacts): FsckFinding {
   const what = 'durability'
   if (fsync !== 'on') return error(what, "'fsync' is off: a crash of the machine may destroy the database. Turn it on.")
   if (synchronousCommit === 'off')
@@ -101,7 +103,13 @@ function judgeDurability({ synchronousCommit, standbys, fsync }: PostgresFacts):
       what,
       "'synchronous_commit' is off: a crash of the server loses the jobs and the ends of the last moments. Turn it on for this role.",
     )
-  const where = standbys === '' || synchronousCommit === 'local' ? 'on disk' : 'on disk and on a standby'
+  const isAlone = standbys === '' || synchronousCommit === 'local'
+  if (!isAlone && followers === 0)
+    return error(
+      what,
+      `'synchronous_standby_names' is '${standbys}', and no standby follows this server: each commit waits for one, so no enqueue resolves. Start one, or empty the setting and reload.`,
+    )
+  const where = isAlone ? 'on disk' : 'on disk and on a standby'
   return ok(what, `a job is ${where} when its enqueue resolves ('synchronous_commit' is ${synchronousCommit})`)
 }
 

@@ -18,6 +18,7 @@ const asked = `SELECT json_build_object(
   'version', current_setting('server_version_num')::int, 'said', current_setting('server_version'), 'isReplica', pg_is_in_recovery(),
   'isReadOnly', current_setting('transaction_read_only') = 'on', 'synchronousCommit', current_setting('synchronous_commit'),
   'standbys', current_setting('synchronous_standby_names'), 'fsync', current_setting('fsync'), 'autovacuum', current_setting('autovacuum'),
+  'followers', (SELECT count(*) FROM pg_stat_replication),
   'connections', (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' OR backend_type IS NULL),
   'mostConnections', current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
   'oldest', (SELECT json_build_object('forMs', extract(epoch FROM now() - xact_start) * 1000, 'pid', pid, 'program', application_name)
