@@ -43,7 +43,7 @@ async function connectionOf(settings: Readonly<Record<string, string>>, makeClie
   const connection = new PostgresConnection(postgresAddress(url), 'jobs', makeClient)
   onTestFinished(() => connection.close())
   const shown = async (name: string) => (await connection.query('SELECT current_setting($1)', [name]))[0]![0]
-  return { shown, role }
+  return { connection, shown, role }
 }
 
 const hostile = {
@@ -83,6 +83,20 @@ describe('a session of a role with settings of its own', () => {
       code: 'store-refused',
       message: expect.stringContaining(`ALTER ROLE "${role}" SET ${name} = '${needed}'`),
     })
+  })
+
+  it('makes the schema behind a pooler however short statement_timeout is', async () => {
+    const { url, schema } = await addressOf({ statement_timeout: "'40ms'" })
+    const store = new PostgresStore({ address: { ...postgresAddress(url), schema }, makeClient: pooled })
+    onTestFinished(() => store.close())
+    await expect(store.open([{ name: 'mail', kind: 'plain', order: 'fifo' }])).resolves.toHaveLength(1)
+  })
+
+  it('names statement_timeout behind a pooler if that ends a call', async () => {
+    const { connection } = await connectionOf({ statement_timeout: "'50ms'" }, pooled)
+    await expect(connection.query('SELECT pg_sleep(9)')).rejects.toThrow(
+      "'statement_timeout' is too short for the role",
+    )
   })
 
   it('that begins transactions read-only is not in doubt, and the error names the setting', async () => {

@@ -79,7 +79,7 @@ export function postgresError(where: string, error: unknown, failure: PostgresFa
       )
     default:
       return new StoreUnavailableError(
-        `the Postgres at ${where} cannot be used now: ${said}. Nothing was changed by this call; try again.`,
+        `the Postgres at ${where} cannot be used now: ${said}. Nothing was changed by this call; try again.${sqlStateOf(error) === '57014' ? " If it is always so: 'statement_timeout' is too short for the role that the store connects as." : ''}`,
         { inDoubt: false },
       )
   }

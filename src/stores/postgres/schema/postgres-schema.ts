@@ -49,7 +49,12 @@ $made$; END IF;`,
     ),
     ...functions.map((one) => makingOf(one, schema)),
   ]
-  return inSchema(`SELECT pg_advisory_xact_lock(@lock, 0);\nDO $do$ BEGIN\n${parts.join('\n')}\nEND $do$;`, schema)
+  // A bound that was chosen for ordinary statements would end this one each time; through a pooler the session has it.
+  const unbound = `SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true);`
+  return inSchema(
+    `${unbound}\nSELECT pg_advisory_xact_lock(@lock, 0);\nDO $do$ BEGIN\n${parts.join('\n')}\nEND $do$;`,
+    schema,
+  )
 }
 
 /** The same and the grants, as a transaction that somebody else runs. */
