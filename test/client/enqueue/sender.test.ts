@@ -77,7 +77,10 @@ describe('the sender', () => {
       )
     }
     await expect(senderOn(away).send(call(1))).rejects.toMatchObject({
-      ...{ inDoubt: true, message: expect.stringMatching(/^the answer was lost\. Whether the job was stored is in doubt/) },
+      ...{
+        inDoubt: true,
+        message: expect.stringMatching(/^the answer was lost\. Whether the job was stored is in doubt/),
+      },
     })
   })
 
