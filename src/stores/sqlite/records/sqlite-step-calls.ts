@@ -43,15 +43,14 @@ export class SqliteStepCalls {
   }
 
   keep(claim: ClaimKey, { name, ...step }: NewStep, leaseMs: number): 'ok' | 'lost' | 'cancel' {
-    const [answer] = this.#settle.extend([{ ...claim, leaseMs }])
-    if (answer === 'lost') return answer
-    const job = this.#find(claim)!
+    const job = this.#settle.renewRun(claim, leaseMs)
+    if (job === undefined) return 'lost'
     const at = this.#transaction.clock.now()
     this.#add(
       job,
       step.kind === 'sleep' ? { name, kind: step.kind, at, until: at + step.forMs } : { name, ...step, at },
     )
-    return answer!
+    return job.cancelling ? 'cancel' : 'ok'
   }
 
   read(key: JobKey): StepList | undefined {
@@ -107,7 +106,7 @@ export class SqliteStepCalls {
     return { woken: Math.min(rids.length, upkeepLimit), more: rids.length > upkeepLimit }
   }
 
-  #add(job: SteppedRow, step: StoredStep): void {
+  #add(job: Pick<SteppedRow, 'rid' | 'noted' | 'expires_at'>, step: StoredStep): void {
     const { jobSteps } = this.#transaction
     this.#transaction.run(addStep(job.rid, step))
     if (isSignalEntry(step)) jobSteps.markSignalled(job.rid)

@@ -2,7 +2,7 @@
 
 import { type EndedRun, startedAtOf } from '../../contract/job-beat.js'
 import type { Records } from '../../contract/job-records.js'
-import type { ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
+import type { ClaimKey, ExtendAnswer, ExtendItem, Hold, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { type JobRow, noteBits, running } from '../../rows/job-row.js'
 import { bounded, isLimited, morgueOf, share } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
@@ -21,10 +21,14 @@ interface Renewed {
   readonly cancelling: number
 }
 
+/** What a call on the steps of a running job reads of it. */
+type RenewedRun = Renewed & Pick<JobRow, 'noted' | 'expires_at'>
+
 export class SqliteSettle {
   readonly #transaction: SqliteTransaction
   readonly #completion: SqliteCompletion
   readonly #extend: Statement
+  readonly #extendRun: Statement
   readonly #beat: Statement
   readonly #ran: Statement
   readonly #forget: Statement
@@ -36,9 +40,10 @@ export class SqliteSettle {
     this.#transaction = transaction
     const { db } = transaction
     this.#completion = new SqliteCompletion(transaction)
-    this.#extend = db.prepare(
-      `UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid`,
-    )
+    const extend =
+      'UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid'
+    this.#extend = db.prepare(extend)
+    this.#extendRun = db.prepare(`${extend}, noted, expires_at`)
     this.#beat = db.prepare(
       `UPDATE job SET lease_until = max(lease_until, ?), started_at = coalesce(started_at, ?), host = coalesce(?, host), boot = coalesce(?, boot), pidns = coalesce(?, pidns),
          pid = coalesce(?, pid), ticks = coalesce(?, ticks), progress = coalesce(?, progress), noted = noted | ?, updated_at = ?
@@ -198,6 +203,14 @@ export class SqliteSettle {
       if (found === undefined) return 'lost'
       return found.cancelling ? 'cancel' : 'ok'
     })
+  }
+
+  /** Renews the lease of one job; an id of an ordered queue has no steps. Undefined if the claim is lost. */
+  renewRun({ queue, id, fence }: ClaimKey, leaseMs: number): RenewedRun | undefined {
+    const until = bounded(this.#transaction.moment().mono + leaseMs)
+    const { qid, kind } = this.#transaction.queues.get(queue)
+    if (kind !== 'plain') return undefined
+    return this.#extendRun.get(until, qid, id, fence) as RenewedRun | undefined
   }
 
   /** Undefined if the claim is lost. */
