@@ -55,6 +55,8 @@ const groups = [
 ].map(([name, test], i, all) => ({ name, test, priority: all.length - i }))
 
 const bundle = await rolldown({
+  // The names of the sources are the same wherever it is packed.
+  cwd: join(sources, '..'),
   input: Object.fromEntries(entries.map((name) => [name, join(sources, `${name}.ts`)])),
   platform: 'node',
   // Every package but this one.

@@ -133,8 +133,8 @@ const ordered = `
 const limited = `
 @ postgres/limits/lane-functions.js
 * a job of a paused group gives its lane a turn
-- turn = CASE WHEN NOT paused THEN nextval('@.lane_turn') END, blocked = paused
-+ turn = nextval('@.lane_turn'), blocked = paused
+- turn = CASE WHEN NOT paused THEN turns[i] END, blocked = paused
++ turn = turns[i], blocked = paused
 * a short hold of a group ends a longer one
 - held_until = greatest(l.held_until, p_until), turn = NULL
 + held_until = p_until, turn = NULL

@@ -29,9 +29,11 @@ export const sqliteStepMutations = mutationsIn(`
 - WHERE until <= ? ORDER BY
 + WHERE until < ? ORDER BY
 @ sqlite/records/sqlite-step-calls.js
-* a lost claim keeps a step
-- if (answer === 'lost')
-+ if (false)
+* the step of a lost claim counts as kept
+- undefined)
+-             return 'lost'
++ undefined)
++             return 'ok'
 ! steps
 * a signal to a completed job is kept
 - job === undefined || job.state === completed)

@@ -7,6 +7,7 @@ import { expect, it } from 'vitest'
 import { memoryJoinMutations, memoryRepeats } from '../../proofs/joins/memory-join-mutations.js'
 import { redisJoinMutations, redisRepeats } from '../../proofs/joins/redis-join-mutations.js'
 import { sqliteJoinMutations, sqliteRepeats } from '../../proofs/joins/sqlite-join-mutations.js'
+import { postgresMutations } from '../../proofs/models/postgres-mutations.js'
 import { redisLimitedMutations } from '../../proofs/models/redis-limited-mutations.js'
 import { redisMutations } from '../../proofs/models/redis-mutations.js'
 import { redisOrderedMutations } from '../../proofs/models/redis-ordered-mutations.js'
@@ -31,6 +32,7 @@ it.each([
   ['the reports of members in the memory store', [...memoryJoinMutations, ...memoryRepeats]],
   ['the reports of members on SQLite', [...sqliteJoinMutations, ...sqliteRepeats]],
   ['the reports of members on Redis', [...redisJoinMutations, ...redisRepeats]],
+  ...[...postgresMutations].map(([kind, mutations]) => [`the ${kind} sequences on Postgres`, mutations] as const),
   ['steps and signals on SQLite', sqliteStepMutations],
   ['steps and signals on Redis', redisStepMutations],
 ])('every mutation of %s changes existing code, and names an existing concern that should catch it', (_, mutations) => {
