@@ -7,6 +7,7 @@ import { expect, it } from 'vitest'
 import { memoryJoinMutations, memoryRepeats } from '../../proofs/joins/memory-join-mutations.js'
 import { redisJoinMutations, redisRepeats } from '../../proofs/joins/redis-join-mutations.js'
 import { sqliteJoinMutations, sqliteRepeats } from '../../proofs/joins/sqlite-join-mutations.js'
+import type { Mutation } from '../../proofs/models/mutants.js'
 import { postgresMutations } from '../../proofs/models/postgres-mutations.js'
 import { redisLimitedMutations } from '../../proofs/models/redis-limited-mutations.js'
 import { redisMutations } from '../../proofs/models/redis-mutations.js'
@@ -20,8 +21,9 @@ import { sqliteStepMutations } from '../../proofs/steps/sqlite-step-mutations.js
 
 const concerns = new Set(storeContract.map(({ concern }) => concern))
 const stores = join(import.meta.dirname, '../../dist/stores')
+type MutationRow = readonly [what: string, mutations: readonly Mutation[]]
 
-it.each([
+it.each<MutationRow>([
   ['the simulation', simulationFaults],
   ['plain queues on Redis', redisMutations],
   ['ordered queues and merging on Redis', redisOrderedMutations],
@@ -32,7 +34,7 @@ it.each([
   ['the reports of members in the memory store', [...memoryJoinMutations, ...memoryRepeats]],
   ['the reports of members on SQLite', [...sqliteJoinMutations, ...sqliteRepeats]],
   ['the reports of members on Redis', [...redisJoinMutations, ...redisRepeats]],
-  ...[...postgresMutations].map(([kind, mutations]) => [`the ${kind} sequences on Postgres`, mutations] as const),
+  ...[...postgresMutations].map(([kind, mutations]): MutationRow => [`the ${kind} sequences on Postgres`, mutations]),
   ['steps and signals on SQLite', sqliteStepMutations],
   ['steps and signals on Redis', redisStepMutations],
 ])('every mutation of %s changes existing code, and names an existing concern that should catch it', (_, mutations) => {
