@@ -178,6 +178,8 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     await scene.mill.enqueueMany(
       mail,
       Array.from({ length: 450 }, (_, i) => ({ to: `reader-${i}` })),
+      // Ids that are made may have any text in them.
+      (_, i) => ({ id: `m${i}` }),
     )
     await scene.mill.enqueue(mail, { to: 'Ada 4711' }, { id: 'late' })
     await scene.mill.enqueue(mail, { to: 'eve' }, { id: 'with-4711', delay: '1h', fields: { order: 12 } })
