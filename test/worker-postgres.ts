@@ -44,6 +44,13 @@ export function schemaOf(address: string): string {
   return new URL(address).searchParams.get('schema')!
 }
 
+/** A client of the server, on the database of the stores, until the test ends. */
+export async function testClient(): Promise<pg.Client> {
+  const client = await connected()
+  onTestFinished(() => client.end())
+  return client
+}
+
 async function connected(): Promise<pg.Client> {
   // Its types leave `unref` out.
   const client = new pg.Client((await workerPostgres()).url) as pg.Client & { unref(): void }

@@ -1,10 +1,10 @@
 /** Rings on a Postgres store: whom one reaches while rows of waiters are left that nobody listens for. */
 
-import pg from 'pg'
+import type pg from 'pg'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
-import { postgresStoreAddress } from '../../worker-postgres.js'
+import { postgresStoreAddress, testClient } from '../../worker-postgres.js'
 
 const mail = { name: 'mail', kind: 'plain', order: 'fifo' } as const
 const job = { id: 'a', task: 'send', payload: '{}', priority: 0, rememberMs: 0 }
@@ -14,14 +14,7 @@ async function scene(options = '') {
   const store = new PostgresStore({ address })
   onTestFinished(() => store.close())
   await store.open([mail])
-  const [{ host, port }] = address.hosts as [(typeof address.hosts)[0]]
-  const connected = async () => {
-    const client = new pg.Client(`postgres://postgres@${host}:${port}/postgres`)
-    await client.connect()
-    onTestFinished(() => client.end())
-    return client
-  }
-  const admin = await connected()
+  const admin = await testClient()
   const table = `${address.schema}.waiter`
   const channels = async () => {
     const { rows } = await admin.query(`SELECT channel FROM ${table} ORDER BY n`)
@@ -64,7 +57,7 @@ async function scene(options = '') {
     const { rows } = await admin.query(`SELECT max(waiter_floor) AS floor FROM ${address.schema}.queue_state`)
     return Number(rows[0].floor)
   }
-  return { address, store, admin, connected, channels, waiter, leave, begins, comesAndGoes, floor }
+  return { address, store, admin, channels, waiter, leave, begins, comesAndGoes, floor }
 }
 
 /** Larger than the number of any process. */
@@ -138,8 +131,8 @@ it('a process that has waited for long is rung, however many have begun to wait 
 })
 
 it('a process that begins to wait slowly is rung, however many are quicker', async () => {
-  const { store, connected, begins, comesAndGoes } = await scene()
-  const slow = await connected()
+  const { store, begins, comesAndGoes } = await scene()
+  const slow = await testClient()
   const rings: string[] = []
   slow.on('notification', (ring) => rings.push(ring.channel))
   await slow.query('LISTEN slow; BEGIN')

@@ -3,12 +3,11 @@
  * done since. Counted are the entries that the indexes return, dead ones too.
  */
 
-import pg from 'pg'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
-import { postgresStoreAddress } from '../../worker-postgres.js'
+import { postgresStoreAddress, testClient } from '../../worker-postgres.js'
 
 const queue = 'mail'
 const by = { worker: 'w', leaseMs: 30_000 }
@@ -18,20 +17,13 @@ const [past, rounds] = [300, 20]
 async function scene(limits: Pick<QueueSettings, 'maxRunning'> = {}) {
   const address = postgresAddress(await postgresStoreAddress())
   const schema = address.schema!
-  const [{ host, port }] = address.hosts as [(typeof address.hosts)[0]]
-  const connected = async () => {
-    const client = new pg.Client(`postgres://postgres@${host}:${port}/postgres`)
-    await client.connect()
-    onTestFinished(() => client.end())
-    return client
-  }
   const opened = async () => {
     const store = new PostgresStore({ address })
     onTestFinished(() => store.close())
     await store.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...limits }])
     return store
   }
-  const [eyes, reader] = [await connected(), await connected()]
+  const [eyes, reader] = [await testClient(), await testClient()]
   const ask = async (text: string) => (await eyes.query(text.replaceAll('@.', `${schema}.`))).rows
   /** A server tells what a connection did once that has ended. */
   const over = async (store: PostgresStore) => {
@@ -66,7 +58,7 @@ async function scene(limits: Pick<QueueSettings, 'maxRunning'> = {}) {
   const goBefore = (ms: number) =>
     ask(`CREATE OR REPLACE FUNCTION @.us() RETURNS bigint LANGUAGE sql VOLATILE AS $$
       SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + ${ms * 1_000} $$`)
-  return { opened, connected, during, keep, goBefore, over, ask }
+  return { opened, during, keep, goBefore, over, ask }
 }
 
 let calls = 0
@@ -182,9 +174,9 @@ it('a lease that was committed late is found by the next whole look', async () =
 })
 
 it('a job that is committed late is found by the next whole look', async () => {
-  const { opened, connected, goBefore } = await scene()
+  const { opened, goBefore } = await scene()
   const [store, looking, other] = [await opened(), await opened(), await opened()]
-  const user = await connected()
+  const user = await testClient()
   await user.query('BEGIN')
   const late = { id: 'late', task: 't', payload: '{}', priority: 0, rememberMs: 0 }
   await store.transactions.enqueue(user, { queue, jobs: [late] })

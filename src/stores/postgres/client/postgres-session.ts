@@ -5,7 +5,7 @@
 
 import { ConfigError, StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
 
-/** What calls rely on: with another value they would pass bounds, or fail. */
+/** The settings that calls rely on: with other values, calls would exceed bounds or fail. */
 const needed: Readonly<Record<string, string>> = {
   // Who has waited for a lock sees in the next statement what the others have committed.
   default_transaction_isolation: 'read committed',

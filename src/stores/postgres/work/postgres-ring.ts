@@ -66,7 +66,7 @@ BEGIN
 END`,
 )
 
-/** After so many have said that they wait, for whatever queue, who says so raises the floor of its own. */
+/** A wait that is this far above the floor of its queue raises the floor. */
 const raiseEvery = 20
 
 /**

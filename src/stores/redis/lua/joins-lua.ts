@@ -34,7 +34,7 @@ import { asFunction } from './lazy-functions-lua.js'
  */
 const form = '>I1I1I1I4I4I4I4I4I4I6I6I4I6I6I4I4I4I1'
 
-/** Into so many parts a millisecond is divided in the scores of `join-tasks`: no number of that size has many more. */
+/** The parts into which the scores of `join-tasks` divide a millisecond: no number of that size has many more. */
 const scoreParts = 1_024
 
 /** A fragment also tells whenever its results have grown by this. */

@@ -21,7 +21,7 @@ interface Renewed {
   readonly cancelling: number
 }
 
-/** What a call on the steps of a running job reads of it. */
+/** The columns of a running job that its next step needs. */
 type RenewedRun = Renewed & Pick<JobRow, 'noted' | 'expires_at'>
 
 export class SqliteSettle {

@@ -1,10 +1,9 @@
 /** Transactions of users that stay open after they have ended a job: nobody waits for them. */
 
-import pg from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
-import { postgresStoreAddress } from '../../../worker-postgres.js'
+import { postgresStoreAddress, testClient } from '../../../worker-postgres.js'
 
 const queue = 'mail'
 const mail = { name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
@@ -13,13 +12,6 @@ const job = (id: string, group?: string) => ({
   ...{ id, task: 'send', payload: '{}', priority: 0, rememberMs: 60_000 },
   ...(group === undefined ? {} : { group }),
 })
-
-async function connected(host: string, port: number): Promise<pg.Client> {
-  const client = new pg.Client(`postgres://postgres@${host}:${port}/postgres`)
-  await client.connect()
-  onTestFinished(() => client.end())
-  return client
-}
 
 /** Jobs `a`, `b` and `c` run in one claim, `d` waits; a transaction that is open has ended `a`. */
 async function scene({ group, maxRunning }: { group?: string; maxRunning?: { perGroup: number } } = {}) {
@@ -35,9 +27,8 @@ async function scene({ group, maxRunning }: { group?: string; maxRunning?: { per
   const { claims } = await store.claim([{ queue, limit: 3 }], worker)
   expect(claims.map(({ id }) => id)).toEqual(['a', 'b', 'c'])
   const { fence } = claims[0]!
-  const [{ host, port }] = address.hosts as [(typeof address.hosts)[0]]
-  const user = await connected(host, port)
-  const admin = await connected(host, port)
+  const user = await testClient()
+  const admin = await testClient()
   // Its notes are locked as well.
   const beat = { progress: { fraction: 0.1 }, checkpoint: { payload: '1' }, startedMs: 1, host: 'h', pid: 1 }
   await store.extend([{ queue, id: 'a', fence, leaseMs: 30_000, beat }])
