@@ -116,6 +116,7 @@ const ordered = `
 * payloads that come behind a job that failed begin with its attempt
 - next_created_ms = NULL, attempt = 1, crashes = 0, error = NULL,
 + next_created_ms = NULL, crashes = 0, error = NULL,
+! ends of claims in an ordered queue
 * of several payloads only the first is buried
 - WHERE head = o.head AND seq = ANY (p_seqs);
 + WHERE head = o.head AND seq = p_seqs[1];
@@ -135,6 +136,7 @@ const limited = `
 * a job of a paused group gives its lane a turn
 - turn = CASE WHEN NOT paused THEN turns[i] END, blocked = paused
 + turn = turns[i], blocked = paused
+! pauses of groups
 * a short hold of a group ends a longer one
 - held_until = greatest(l.held_until, p_until), turn = NULL
 + held_until = p_until, turn = NULL
@@ -145,6 +147,7 @@ const limited = `
 * a lane that is empty forgets its hold
 - IF next_at IS NULL AND NOT l.paused AND coalesce(l.held_until * 1000, 0) <= t THEN
 + IF next_at IS NULL AND NOT l.paused THEN
+! holds
 * a lane gives its last job first
 - ORDER BY qid, grp, rank, stamp, seq, id LIMIT u.n
 + ORDER BY qid, grp, rank, stamp DESC, seq DESC, id LIMIT u.n

@@ -118,6 +118,20 @@ export const holds = plainConcern('holds', [limited], {
     assert.deepEqual(await scene.claimIds(), ['x3'])
   }),
 
+  'a group whose last waiting job is deleted stays held': plainCase([groups, limited, records], async (scene) => {
+    await scene.add(...grouped('x1', 'x2'))
+    await scene.end(await scene.claimOne({ leaseMs: longLeaseMs }), {
+      kind: 'complete',
+      hold: { of: 'group', forMs: 5_000 },
+    })
+    await scene.records.delete(scene.queue, { ids: ['x2'] })
+    await scene.add(...grouped('x3'))
+
+    assert.equal((await denied(scene))[0]?.forMs, 5_000)
+    await scene.advance(5_000)
+    assert.deepEqual(await scene.claimIds(), ['x3'])
+  }),
+
   'a group that is throttled for longer than its hold is not asked before the throttle opens': plainCase(
     [groups, limited, throttled],
     async (scene) => {

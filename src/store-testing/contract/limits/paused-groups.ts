@@ -38,6 +38,15 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     await rest.isUndisturbed()
   },
 
+  async 'a claim of one job passes over paused groups, however many there are'(scene) {
+    const groups = Array.from({ length: 300 }, (_, i) => `x${i}`)
+    for (const group of groups) await scene.throttles.pause(scene.queue, group)
+    await scene.enqueue(groups.map((group) => ({ id: `${group}-1`, group })))
+    await scene.add(...grouped('y1'))
+
+    assert.deepEqual(await scene.claimIds({ limit: 1 }), ['y1'])
+  },
+
   async 'a resumed group rings a waiter'(scene) {
     await scene.throttles.pause(scene.queue, 'x')
     await scene.add(...grouped('x1'))
