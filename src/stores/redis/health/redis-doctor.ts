@@ -10,7 +10,7 @@ import { type RedisInfo, redisInfo } from '../client/redis-server-info.js'
 import { queuesKey } from '../redis-keys.js'
 import { liveShards } from '../redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
-import { refuseNewer } from '../shards/redis-version.js'
+import { bringUpToDate } from '../shards/redis-version.js'
 import { rightsOf } from './redis-acl.js'
 import {
   judgeClock,
@@ -52,7 +52,7 @@ export async function examineRedis(parts: DoctorParts, clock: Clock = systemCloc
   } catch (error) {
     return [unusable(reasonOf(error))]
   }
-  const seen = await refuseNewer(client, namespace).catch((error: unknown) => error)
+  const seen = await bringUpToDate(client, namespace).catch((error: unknown) => error)
   if (hasCode(seen, 'store-newer')) return [unusable(seen.message)]
   const settings = await attempt('settings (CONFIG GET)', () => settingsOf(client))
   const shardKeys = (await attempt('queues', () => firstKeys(parts))) ?? []

@@ -10,7 +10,7 @@ import { guard, runOn, scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 import { queuesKey } from '../redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisShard } from '../redis-layout.js'
-import { refuseNewer } from '../shards/redis-version.js'
+import { bringUpToDate } from '../shards/redis-version.js'
 import { checkRedis, plainQueues } from './redis-fsck.js'
 import { RedisJoinFsck } from './redis-join-fsck.js'
 
@@ -25,7 +25,7 @@ const shownIds = 3
 
 /** Throws `UnknownQueueError` for a queue that is not stored, and `StoreVersionError` before it changes anything. */
 export async function repairRedis(client: RedisClient, namespace: string, queue?: string): Promise<Repair> {
-  await refuseNewer(client, namespace)
+  await bringUpToDate(client, namespace)
   const rows = rowsIn(await client.command('HGETALL', [queuesKey(namespace)]), 2)
   const stored = new Map(rows.map(([name, shards]) => [textIn(name), textIn(shards)]))
   const names = [...stored.keys()].sort()

@@ -25,7 +25,7 @@ import {
   workersKey,
 } from '../redis-keys.js'
 import { layoutIn, liveShards, queueIn, type RedisQueue, type RedisShard } from '../redis-layout.js'
-import { refuseNewer } from '../shards/redis-version.js'
+import { bringUpToDate } from '../shards/redis-version.js'
 import { checkScripts, scanScript } from './fsck-scripts.js'
 import { globLiteral } from './redis-acl.js'
 import { unreadable } from './redis-doctor-rules.js'
@@ -53,7 +53,7 @@ const scanCount = 500
 
 /** Throws `UnknownQueueError` for a queue that is not stored, and `StoreVersionError`. */
 export async function checkRedis(client: RedisClient, namespace: string, queue?: string): Promise<FsckFinding[]> {
-  await refuseNewer(client, namespace)
+  await bringUpToDate(client, namespace)
   const stored = await storedQueues(client, namespace)
   const names = [...stored.keys()].sort()
   if (queue !== undefined && !stored.has(queue)) throw new UnknownQueueError(queue, names)

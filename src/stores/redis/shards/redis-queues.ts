@@ -24,7 +24,7 @@ import { namingWrongType } from './redis-damage.js'
 import { RedisJoinReports } from './redis-join-reports.js'
 import { RedisScopes } from './redis-scopes.js'
 import { formIn, giveSettings, isSaid, nextSaid, openScript, saidIn, stateOf, storedIn } from './redis-settings.js'
-import { keepVersion, refuseNewer } from './redis-version.js'
+import { bringUpToDate, keepVersion } from './redis-version.js'
 
 /** A shard is no longer where the caller looked. The handle knows its new place by now. The call was not executed. */
 export class ShardMoved extends Error {
@@ -49,8 +49,8 @@ export class RedisQueues {
   readonly #queues = new Map<string, RedisQueue>()
   /** The settings of the queues that this handle opened, to create them again if the server loses its data. */
   readonly #opened = new Map<string, QueueSettings>()
-  /** The look at the version of the namespace, which each handle takes once. */
-  #versionSeen: Promise<void> | undefined
+  /** Each handle looks once whether the namespace has its version, and brings it up to date. */
+  #upToDate: Promise<void> | undefined
 
   constructor(client: RedisClient, namespace: string) {
     this.#client = client
@@ -383,19 +383,17 @@ export class RedisQueues {
 
   async #layouts(names: readonly string[]): Promise<(RedisLayout | undefined)[]> {
     if (names.length === 0) return []
-    const [, reply] = await Promise.all([
-      this.#refuseNewer(),
-      this.#client.command('HMGET', [queuesKey(this.#namespace), ...names]),
-    ])
+    await this.#isUpToDate()
+    const reply = await this.#client.command('HMGET', [queuesKey(this.#namespace), ...names])
     return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, textIn(text))))
   }
 
-  #refuseNewer(): Promise<void> {
-    this.#versionSeen ??= refuseNewer(this.#client, this.#namespace).catch((error: unknown) => {
-      this.#versionSeen = undefined
+  #isUpToDate(): Promise<void> {
+    this.#upToDate ??= bringUpToDate(this.#client, this.#namespace).catch((error: unknown) => {
+      this.#upToDate = undefined
       throw error
     })
-    return this.#versionSeen
+    return this.#upToDate
   }
 
   #run(shard: RedisShard, script: ShardScript | ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply> {
