@@ -12,10 +12,12 @@ import {
   plainConcern,
   priority,
   records,
+  scheduled,
   tellsCrashes,
 } from '../scenes/contract-case.js'
 import { members } from '../scenes/join-scene.js'
-import type { Scene } from '../scenes/scene.js'
+import { newJob, type Scene } from '../scenes/scene.js'
+import { hourly, schedulesOf, storedSchedule, tickOf } from '../scenes/schedule-words.js'
 
 const needs = [records, hasFields]
 const order = { order: '4711', paid: false, cost: 0.25 }
@@ -98,6 +100,16 @@ export const newFields = plainConcern('fields of new jobs', needs, {
       assert.equal(await fieldsOf(scene, id), undefined, id)
     }
   },
+
+  'the jobs of a schedule have those of its definition': plainCase([...needs, scheduled], async (scene) => {
+    const { id: _, ...job } = newJob({ id: 'a', fields: order })
+    await schedulesOf(scene.store).put(hourly('a', await scene.now(), { definition: { job } }), undefined)
+    const stored = await storedSchedule(scene.store, 'a')
+    assert.deepEqual(stored.definition.job.fields, order)
+    const tick = tickOf(stored)
+    await schedulesOf(scene.store).tick(tick)
+    assert.deepEqual(await fieldsOf(scene, tick.jobs[0]!.id), order)
+  }),
 
   async 'a duplicate leaves those of the job that is there, also within one call'(scene) {
     await scene.add({ id: 'a', fields: order }, 'b')

@@ -16,7 +16,7 @@ import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { refuse } from '../client/redis-script.js'
 import { enqueueOrderedText } from '../enqueue/enqueue-ordered-script.js'
 import { enqueueText } from '../enqueue/enqueue-script.js'
-import { enqueuedBy, packCall } from '../enqueue/redis-enqueue.js'
+import { callsText, enqueuedBy, packCall } from '../enqueue/redis-enqueue.js'
 import { scriptPair } from '../lua/script-kinds.js'
 import { scheduleChannel, scheduleIndexKeys, scheduleKeys } from '../redis-keys.js'
 import { siblingKeys } from '../redis-layout.js'
@@ -223,7 +223,7 @@ export class RedisSchedules implements Schedules {
     if (found === undefined) return { outcome: 'lost' }
     const { shard, queue } = found
     // No call id is looked up: a tick that is sent again finds that its schedule has moved on.
-    const args: RedisArgument[] = [jobs.length === 0 ? '0' : '1']
+    const args: RedisArgument[] = [callsText(jobs.length === 0 ? 0 : 1, [{ jobs }], false)]
     if (jobs.length > 0) packCall(shard.kind, { callId, jobs }, args)
     args.push(name, revision, String(dueAt ?? -1), String(nextAt ?? -1), String(lastAt ?? -1))
     args.push(jobs.at(-1)?.id ?? '', unless ?? '', String(jobs.length), String(skips), String(misses))
