@@ -79,7 +79,7 @@ export class CommandRun {
       case 'graph':
         return store.joins?.enqueue((await called(store, command.calls)).map((call) => this.#asSent(call)))
       case 'seal':
-        return store.joins?.seal({ queue: command.join.queue, id: command.join.id }, command.sizes)
+        return store.joins && sealed(store.joins, command)
       case 'joins':
         return store.joins && Promise.all(command.keys.map((key) => whole(store.joins!, key)))
       case 'sweep':
@@ -235,13 +235,20 @@ async function sendable(store: Store, calls: readonly PlannedCall[]): Promise<En
   const left = whole.map(async (call) => {
     const isSent = await Promise.all(
       call.jobs.map(async ({ id, memberOf = [] }) => {
-        const found = await Promise.all(memberOf.map((place) => isPresent(joins, place, id, call.queue)))
-        return !found.includes(false)
+        const sets = await Promise.all(memberOf.map((place) => setOf(joins, place, id, call.queue)))
+        return !sets.includes(undefined)
       }),
     )
     return { ...call, jobs: call.jobs.filter((_, i) => isSent[i]) }
   })
   return (await Promise.all(left)).filter(({ jobs }) => jobs.length > 0)
+}
+
+/** A producer seals its own join alone: the one whose join is refused as a duplicate goes no further. */
+async function sealed(joins: Joins, { join, sets, sizes }: Extract<Command, { verb: 'seal' }>): Promise<unknown> {
+  const there = await joins.look(join)
+  const isOther = there?.sets.some((set, i) => set.name !== sets[i]?.name || set.ids !== sets[i]?.ids)
+  return isOther ? 'of another producer' : joins.seal(join, sizes)
 }
 
 type JoinLooks = Pick<Joins, 'look'>
@@ -259,10 +266,13 @@ function lookedAtOnce(joins: Joins): JoinLooks {
   }
 }
 
-/** Whether the join is there, and this job of this queue has the place in it; `queue`: undefined if that is not known. */
-async function isPresent(joins: JoinLooks, place: MemberOf, id: string, queue: string | undefined): Promise<boolean> {
+/**
+ * The set of the join that is there in which this job of this queue has the place; `queue`: undefined if that is not known.
+ */
+async function setOf(joins: JoinLooks, place: MemberOf, id: string, queue: string | undefined) {
   const set = (await joins.look(place.join))?.sets.find(({ name }) => name === place.set)
-  return set !== undefined && memberId(set, place.number) === id && (queue ?? set.queue) === set.queue
+  const isIts = set !== undefined && memberId(set, place.number) === id && (queue ?? set.queue) === set.queue
+  return isIts ? set : undefined
 }
 
 /** The answer of a sweep without its order, which is the store's own affair. */
@@ -270,7 +280,10 @@ function swept({ failed, more }: Awaited<ReturnType<Joins['sweep']>>): unknown {
   return { failed: failed.map((join) => Object.values(join).join(' ')).sort(), more }
 }
 
-/** The answer, whose members name only joins that are there: a store may know nothing of others. */
+/**
+ * The answer, whose members name only joins that are there and have them: a store may know nothing of others. A member may have
+ * been added to an earlier join of the same ids.
+ */
 async function withPresentJoins(joins: JoinLooks, answer: unknown): Promise<unknown> {
   if (!namesJoins(answer)) return answer
   if (Array.isArray(answer)) return Promise.all(answer.map((one) => withPresentJoins(joins, one)))
@@ -282,7 +295,10 @@ async function withPresentJoins(joins: JoinLooks, answer: unknown): Promise<unkn
     return Object.fromEntries(await Promise.all(fields))
   }
   const found = await Promise.all(
-    memberOf.map(async (place) => ((await isPresent(joins, place, id, rest.queue)) ? [place] : [])),
+    memberOf.map(async (place) => {
+      const added = (await setOf(joins, place, id, rest.queue))?.added ?? 0
+      return place.number < added ? [place] : []
+    }),
   )
   const present = found.flat()
   return { id, ...rest, ...(present.length > 0 ? { memberOf: present } : {}) }

@@ -103,6 +103,7 @@ function join(dice: Dice, step: number, id: string, given?: PlannedSet[]) {
     rememberMs: dice.pick([0, 0, 5_000]),
     ...maybe(dice, { expiresMs: 40_000 }, 0.2),
     ...maybe(dice, { group: 'g1' }, 0.2),
+    ...(step % 3 === 0 ? { fields: { step } } : {}),
   }
   return { queue, job, plan: { queue, id, sets } }
 }
@@ -133,6 +134,8 @@ function member(dice: Dice, join: PlannedJoin, set: PlannedSet, number: number):
     rememberMs: dice.pick([0, 0, 5_000]),
     ...maybe(dice, { expiresMs: dice.pick([1_000, 40_000]) }, 0.2),
     ...maybe(dice, { delayMs: 1_000 }, 0.1),
+    ...(number % 3 === 1 ? { fields: { number } } : {}),
+    ...(number % 4 === 3 ? { group: 'g2' } : {}),
   }
 }
 
@@ -159,7 +162,7 @@ function command(dice: Dice, step: number, joins: readonly PlannedJoin[], again:
   return dice.weighted<() => Command>([
     [3, () => again],
     [mayGrow(set) ? 12 : 0, () => ({ handle, ...moreMembers(dice, step, join, set) })],
-    [set.size === undefined ? 8 : 1, () => ({ handle, verb: 'seal', join, sizes: sizes(dice, join) })],
+    [set.size === undefined ? 8 : 1, () => ({ handle, ...seal(dice, join) })],
     [22, () => ({ handle, verb: 'claim', ...claim(dice) })],
     [20, () => ({ handle, verb: 'settle', items: dice.several(1, 3, () => ({ claim: ref(dice), end: end(dice) })) })],
     [2, () => ({ handle, verb: 'extend', items: [extension(dice)] })],
@@ -198,10 +201,13 @@ function moreMembers(dice: Dice, step: number, join: PlannedJoin, set: PlannedSe
   return { verb: 'enqueue' as const, calls: [{ callId: `members-${step}`, queue: set.queue, jobs }] }
 }
 
-function sizes(dice: Dice, { sets }: PlannedJoin): Record<string, number> {
+function seal(dice: Dice, { queue, id, sets }: PlannedJoin) {
   for (const set of sets) if (set.size === undefined) set.isSealed = true
   const wrong = dice.chance(0.1) ? dice.pick([-1, 1]) : 0
-  return Object.fromEntries(sets.map(({ name, next }) => [name, Math.max(0, next + wrong)]))
+  return {
+    ...{ verb: 'seal' as const, join: { queue, id }, sets: sets.map(({ name, ids }) => ({ name, ids })) },
+    sizes: Object.fromEntries(sets.map(({ name, next }) => [name, Math.max(0, next + wrong)])),
+  }
 }
 
 /** Another job of the id of a join or a member, which may take the place of a dead one. */

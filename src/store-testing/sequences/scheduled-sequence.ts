@@ -81,7 +81,7 @@ function schedule(dice: Dice, step: number): PlannedSchedule {
     rememberMs: isOrdered ? 0 : dice.pick([0, 6_000]),
     ...maybe(dice, { meta: '{"trace":"ü"}' }, 0.2),
     ...maybe(dice, { delayMs: 2_000 }, 0.2),
-    ...(isOrdered ? { id: dice.pick(ids) } : ofPlain(dice)),
+    ...(isOrdered ? { id: dice.pick(ids) } : ofPlain(dice, step)),
   }
   return {
     definition: {
@@ -94,8 +94,12 @@ function schedule(dice: Dice, step: number): PlannedSchedule {
 }
 
 /** Whose turn it is after a reshard is the store's own affair: ordered jobs have no groups here. */
-function ofPlain(dice: Dice) {
-  return { ...maybe(dice, { group: dice.pick(['g1', 'g2']) }, 0.3), ...maybe(dice, { expiresMs: 9_000 }, 0.3) }
+function ofPlain(dice: Dice, step: number) {
+  return {
+    ...maybe(dice, { group: dice.pick(['g1', 'g2']) }, 0.3),
+    ...maybe(dice, { expiresMs: 9_000 }, 0.3),
+    ...(step % 3 === 0 ? { fields: { step, node: 'Grüße = "ü"\0' } } : {}),
+  }
 }
 
 function tick(dice: Dice) {

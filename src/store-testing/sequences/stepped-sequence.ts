@@ -161,6 +161,7 @@ function planned(dice: Dice, id: string): PlannedJob {
     ...maybe(dice, { delayMs: 1_000 }, 0.1),
     ...maybe(dice, { ifWaiting: 'replace' as const }, 0.3),
     ...maybe(dice, { group: 'g1' }, 0.15),
+    ...(id === 'a' ? { fields: { of: id } } : {}),
   }
 }
 
