@@ -225,7 +225,7 @@ async function called(store: Store, calls: readonly PlannedCall[]): Promise<Enqu
 }
 
 /**
- * The calls without members of joins that are not there: no producer sends these. A store whose parts have transactions of
+ * The calls without members of joins that are not there, or of sets that are sealed without them: no producer sends these. A store whose parts have transactions of
  * their own cannot tell at once that there is no join, and takes them for members until it hears of that.
  */
 async function sendable(store: Store, calls: readonly PlannedCall[]): Promise<EnqueueCall[]> {
@@ -235,8 +235,11 @@ async function sendable(store: Store, calls: readonly PlannedCall[]): Promise<En
   const left = whole.map(async (call) => {
     const isSent = await Promise.all(
       call.jobs.map(async ({ id, memberOf = [] }) => {
-        const sets = await Promise.all(memberOf.map((place) => setOf(joins, place, id, call.queue)))
-        return !sets.includes(undefined)
+        const isAwaited = memberOf.map(async (place) => {
+          const set = await setOf(joins, place, id, call.queue)
+          return set !== undefined && place.number < (set.size ?? Number.POSITIVE_INFINITY)
+        })
+        return !(await Promise.all(isAwaited)).includes(false)
       }),
     )
     return { ...call, jobs: call.jobs.filter((_, i) => isSent[i]) }
@@ -244,11 +247,10 @@ async function sendable(store: Store, calls: readonly PlannedCall[]): Promise<En
   return (await Promise.all(left)).filter(({ jobs }) => jobs.length > 0)
 }
 
-/** A producer seals its own join alone: the one whose join is refused as a duplicate goes no further. */
-async function sealed(joins: Joins, { join, sets, sizes }: Extract<Command, { verb: 'seal' }>): Promise<unknown> {
-  const there = await joins.look(join)
-  const isOther = there?.sets.some((set, i) => set.name !== sets[i]?.name || set.ids !== sets[i]?.ids)
-  return isOther ? 'of another producer' : joins.seal(join, sizes)
+async function sealed(joins: Joins, { join, wrong }: Extract<Command, { verb: 'seal' }>): Promise<unknown> {
+  const sets = (await joins.look(join))?.sets ?? []
+  const sizes = sets.map(({ name, size, added }) => [name, Math.max(0, (size ?? added) + wrong)])
+  return joins.seal(join, Object.fromEntries(sizes))
 }
 
 type JoinLooks = Pick<Joins, 'look'>

@@ -10,7 +10,6 @@ import type { Claimer, ClaimFrom } from '../../stores/contract/claim.js'
 import type { Beat } from '../../stores/contract/job-beat.js'
 import type { JobKey, JobSelection, ListQuery, NewPlace } from '../../stores/contract/job-records.js'
 import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
-import type { NewSet } from '../../stores/contract/new-join.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { ScheduleChange } from '../../stores/contract/schedules.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
@@ -75,13 +74,8 @@ export type Command = { readonly handle: number } & (
   | { readonly verb: 'setLimits'; readonly queue: string; readonly change: QueueLimits }
   | { readonly verb: 'enqueue'; readonly calls: readonly PlannedCall[] }
   | { readonly verb: 'graph'; readonly calls: readonly PlannedCall[] }
-  /** `sets`: those that the producer has enqueued, which may be other than those of the join that is there. */
-  | {
-      readonly verb: 'seal'
-      readonly join: JobKey
-      readonly sets: readonly Pick<NewSet, 'name' | 'ids'>[]
-      readonly sizes: Readonly<Record<string, number>>
-    }
+  /** The sizes of the sets are what they have, or wrong by this. */
+  | { readonly verb: 'seal'; readonly join: JobKey; readonly wrong: -1 | 0 }
   /** The sets of these joins, and all ends in them. */
   | { readonly verb: 'joins'; readonly keys: readonly JobKey[] }
   | { readonly verb: 'sweep'; readonly worker: string }

@@ -23,8 +23,6 @@ const names = joinedQueues.map(({ name }) => name)
 /** A set of a planned join, and the number of its next member. */
 interface PlannedSet extends NewSet {
   next: number
-  /** Whether a seal may have told its size: then no producer adds others. */
-  isSealed?: true
 }
 
 interface PlannedJoin {
@@ -87,7 +85,7 @@ function join(dice: Dice, step: number, id: string, given?: PlannedSet[]) {
   ])
   const sets = given ?? dice.several(1, 2, (i) => set(dice, `${id}.${step}`, ['a', 'É'][i]!))
   const about: NewJoin = {
-    sets: sets.map(({ next: _, isSealed: _sealed, ...about }) => about),
+    sets: sets.map(({ next: _, ...about }) => about),
     sealWithinMs: 20_000,
     ...maybe(dice, { withinMs: dice.pick([2_000, 30_000]) }),
     ...maybe(dice, { cancelsRest: true as const }, 0.3),
@@ -121,6 +119,10 @@ function set(dice: Dice, ids: string, name: string): PlannedSet {
 
 function rules(dice: Dice): Pick<NewSet, 'onDead' | 'keepsResults'> {
   return { onDead: dice.pick(['fail', 'fail', 'go-on', 'hold'] as const), keepsResults: dice.chance(0.8) }
+}
+
+function keyOf({ queue, id }: PlannedJoin) {
+  return { queue, id }
 }
 
 function placeIn({ queue, id }: PlannedJoin, { name, onDead, keepsResults }: NewSet, number: number) {
@@ -161,8 +163,11 @@ function command(dice: Dice, step: number, joins: readonly PlannedJoin[], again:
   })
   return dice.weighted<() => Command>([
     [3, () => again],
-    [mayGrow(set) ? 12 : 0, () => ({ handle, ...moreMembers(dice, step, join, set) })],
-    [set.size === undefined ? 8 : 1, () => ({ handle, ...seal(dice, join) })],
+    [set.size === undefined ? 12 : 0, () => ({ handle, ...moreMembers(dice, step, join, set) })],
+    [
+      set.size === undefined ? 8 : 2,
+      () => ({ handle, verb: 'seal', join: keyOf(join), wrong: dice.chance(0.5) ? -1 : 0 }),
+    ],
     [22, () => ({ handle, verb: 'claim', ...claim(dice) })],
     [20, () => ({ handle, verb: 'settle', items: dice.several(1, 3, () => ({ claim: ref(dice), end: end(dice) })) })],
     [2, () => ({ handle, verb: 'extend', items: [extension(dice)] })],
@@ -187,27 +192,12 @@ function command(dice: Dice, step: number, joins: readonly PlannedJoin[], again:
 }
 
 /** Of a sealed set only members that were added before are added again. */
-function mayGrow({ size, isSealed, next }: PlannedSet): boolean {
-  return size === undefined && (isSealed === undefined || next > 0)
-}
-
 /** Mostly the next members of an open set, sometimes the last ones again. */
 function moreMembers(dice: Dice, step: number, join: PlannedJoin, set: PlannedSet) {
-  const least = set.isSealed ? 1 : 0
-  const from = Math.max(0, set.next - Math.max(least, dice.pick([0, 0, 1, 2])))
-  const drawn = dice.several(1, 3, (i) => member(dice, join, set, from + i))
-  const jobs = set.isSealed ? drawn.slice(0, Math.max(1, set.next - from)) : drawn
+  const from = Math.max(0, set.next - dice.pick([0, 0, 1, 2]))
+  const jobs = dice.several(1, 3, (i) => member(dice, join, set, from + i))
   set.next = Math.max(set.next, from + jobs.length)
   return { verb: 'enqueue' as const, calls: [{ callId: `members-${step}`, queue: set.queue, jobs }] }
-}
-
-function seal(dice: Dice, { queue, id, sets }: PlannedJoin) {
-  for (const set of sets) if (set.size === undefined) set.isSealed = true
-  const wrong = dice.chance(0.1) ? dice.pick([-1, 1]) : 0
-  return {
-    ...{ verb: 'seal' as const, join: { queue, id }, sets: sets.map(({ name, ids }) => ({ name, ids })) },
-    sizes: Object.fromEntries(sets.map(({ name, next }) => [name, Math.max(0, next + wrong)])),
-  }
 }
 
 /** Another job of the id of a join or a member, which may take the place of a dead one. */
