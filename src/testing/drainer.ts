@@ -200,10 +200,10 @@ export class Drainer implements RunReport {
     const update = ran instanceof JobExecution ? this.#updates.lastUpdate(ran, verdicts[0]) : undefined
     const begun = ran?.task.kind === 'ordered' ? undefined : ran
     if (update !== undefined) await this.#store.extend([update])
-    const items = claims.map((claim, i) =>
-      settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, this.#rules, begun),
-    )
     const runMs = ran === undefined ? 0 : clock.mono() - ran.begunAt!
+    const items = claims.map((claim, i) =>
+      settlementOf(claim, verdicts[i]!, registry.queue(claim.queue).results, this.#rules, begun, runMs),
+    )
     const hook = ran && this.#hooks.of(ran, verdicts, runMs)
     const answers = await this.#store.settle(items)
     return claims.map((claim, i) => {

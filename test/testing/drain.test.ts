@@ -197,6 +197,15 @@ describe('drain()', () => {
     ])
   })
 
+  it('keeps the record of a job that takes a second of the clock, and of no shorter one', async () => {
+    const work = defineTask({ name: 'work', input: z.number(), run: (ms): void => mill.advance(ms) })
+    const mill = made({ tasks: [work] })
+    const jobs = await mill.enqueueMany(work, [999, 1_000])
+    await mill.drain()
+
+    expect(await Promise.all(jobs.map((job) => job.status()))).toEqual([undefined, 'completed'])
+  })
+
   it('keeps a throttle: denied jobs run when its window has passed', async () => {
     const task = defineTask({ name: 'call', queue: 'api', run: async (n: number) => n })
     const mill = made({ queues: { api: { throttle: { limit: 2, window: '1m' } } }, tasks: [task] })

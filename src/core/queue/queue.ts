@@ -117,8 +117,8 @@ export interface QueueOptions {
     | {
         /**
          * Retention of completed jobs; ordered queues have no results. Default `{ age: '1h', count: 1000 }`, only for jobs
-         * whose handlers returned something. If you set it, jobs whose handlers returned nothing are kept too. The age is
-         * that of the worker that ends the job; the stored count holds for all.
+         * whose handlers returned something or ran for a second or longer. If you set it, all others are kept too. The age
+         * is that of the worker that ends the job; the stored count holds for all.
          */
         readonly results?: Keep | 'untilDeleted' | 'none' | undefined
         /** Retention of dead jobs. Left out: the stored one holds. Default `'untilDeleted'`. */

@@ -55,18 +55,25 @@ export function settlementRules(
   }
 }
 
-/** The item for this verdict. `ran`: the execution that ran, if any. */
+/**
+ * Of a job that ran this long, in ms, the record is kept although its handler returned nothing: somebody may ask for it. A
+ * shorter one must cost no more than its completion.
+ */
+const longRunMs = 1_000
+
+/** The item for this verdict. `ran`: the execution that ran, if any; `runMs`: for how long. */
 export function settlementOf(
   claim: Claim,
   verdict: Verdict,
   results: Queue['results'],
   rules: SettlementRules,
   ran?: Execution,
+  runMs = 0,
 ): SettleItem {
   const { queue, id, fence } = claim
   const held = holdOf(claim, verdict, rules)
   if (verdict.kind === 'complete') {
-    const result = keptResult(claim, verdict.result, results, rules)
+    const result = keptResult(claim, verdict.result, results, rules, runMs >= longRunMs)
     if (result !== undefined) return { queue, id, fence, ...held, kind: 'complete', result, ...runOf(ran, rules) }
     return held === undefined ? new Completion(claim) : { queue, id, fence, ...held, kind: 'complete' }
   }
@@ -161,6 +168,7 @@ function keptResult(
   result: unknown,
   results: Queue['results'],
   rules: SettlementRules,
+  isLong: boolean,
 ): (SettleItem & { kind: 'complete' })['result'] {
   // A join keeps a copy of the results of its members, whatever becomes of their records.
   if (results === 'none')
@@ -168,7 +176,7 @@ function keptResult(
       ? { ...packedResult(claim, result, rules), onlyForJoins: true }
       : undefined
   const keepMs = results.ageMs === undefined ? {} : { keepMs: results.ageMs }
-  if (result === undefined) return results.ends && claim.payloads === undefined ? keepMs : undefined
+  if (result === undefined) return (isLong || results.ends) && claim.payloads === undefined ? keepMs : undefined
   return { ...packedResult(claim, result, rules), ...keepMs }
 }
 

@@ -384,7 +384,7 @@ export class InFlight implements RunReport, PoolReport {
 
   #settle(claim: Claim, verdict: Verdict, runMs = 0, kept?: Leased, hook?: EndHook): void {
     const { events, registry, settler, keeper, notes, rules } = this.#parts
-    const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, rules, kept?.ran)
+    const item = settlementOf(claim, verdict, registry.queue(claim.queue).results, rules, kept?.ran, runMs)
     this.#unsettled += 1
     const holds = verdict.holdMs !== undefined
     if (holds) this.#heldGroups.onVerdict(claim, verdict)

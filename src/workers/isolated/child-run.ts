@@ -202,7 +202,7 @@ export class ChildRun implements RunReport {
    */
   async #settled(claim: Claim, verdict: Verdict, runMs: number, execution?: JobExecution): Promise<SettleAnswer> {
     const { assignment, rules, events, guard, settling, tell } = this.#parts
-    const item = settlementOf(claim, verdict, assignment.results, rules, execution)
+    const item = settlementOf(claim, verdict, assignment.results, rules, execution, runMs)
     const update = execution === undefined ? undefined : this.#notes.lastUpdate(execution, verdict)
     Atomics.store(settling, 0, 1)
     const answer = await new Promise<SettleAnswer>((resolve) =>

@@ -277,9 +277,9 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   #settle(claim: Claim, verdict: Verdict, opened: ListenerAssembly, execution?: JobExecution): Promise<SettleAnswer> {
     const { queue, events, clock } = this.#parts
     const { settler, notes, rules } = opened
-    const item = settlementOf(claim, verdict, longWorkResults(queue), rules)
-    const update = execution && notes.lastUpdate(execution)
     const runMs = execution?.begunAt === undefined ? 0 : clock.mono() - execution.begunAt
+    const item = settlementOf(claim, verdict, longWorkResults(queue), rules, undefined, runMs)
+    const update = execution && notes.lastUpdate(execution)
     return new Promise((resolve) => {
       settler.settle(
         item,

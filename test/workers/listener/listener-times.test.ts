@@ -41,6 +41,22 @@ describe('a listener over time', () => {
     expect(given).toEqual(['later'])
   })
 
+  it('leaves the record of a job that ran for a second and has no result, but of no shorter one', async () => {
+    const mill = testMill({ queues, tasks: [video] })
+    const listener = listenerOn(mill)
+    for (const id of ['short', 'long']) {
+      await enqueue(mill, 1, { id })
+      const claim = await listener.next()
+      await claim.started()
+      await pass(id === 'long' ? 1_000 : 900)
+      const settled = claim.complete()
+      await turns()
+      expect(await settled).toBe('ok')
+    }
+
+    expect((await mill.queue('video').jobs.list({ state: 'completed' })).jobs.map(({ id }) => id)).toEqual(['long'])
+  })
+
   it('claims at the time of its lead, even if nobody waits any more', async () => {
     const store = new MemoryStore()
     const mill = testMillOn(store, { queues, tasks: [video] })

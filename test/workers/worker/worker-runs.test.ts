@@ -1,8 +1,11 @@
 import { hostname } from 'node:os'
 import { defineTask, type JobRecord, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { ManualClock } from '#src/store-testing/harness/manual-clock.js'
 import { poll } from '#src/store-testing/servers/poll.js'
-import { storeKinds, testMill } from '../../test-mill.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { nextEvent } from '../../next-event.js'
+import { storeKinds, testMill, testMillOn } from '../../test-mill.js'
 
 /** How far the record may be from what the handler has seen, on a busy machine. */
 const slackMs = 250
@@ -62,5 +65,37 @@ describe.each(storeKinds)('the record of a run, on %s', (kind) => {
     end()
 
     expectRun(running, began)
+  })
+})
+
+describe('a completed job whose handler returned nothing', () => {
+  async function afterRunOf(ms: number, results?: 'none') {
+    const clock = new ManualClock(1_000_000)
+    const task = defineTask({ name: 'work', run: () => clock.advance(ms) })
+    const queues = results === undefined ? {} : { default: { retention: { results } } }
+    const m = testMillOn(new MemoryStore(), { tasks: [task], queues }, clock)
+    const job = await m.enqueue(task, { n: 1 })
+    const completed = nextEvent(m, 'job.completed')
+    await m.worker().start()
+    await completed
+    return { job, jobs: m.queue('default').jobs }
+  }
+
+  it('leaves its record if it ran for a second', async () => {
+    const { job, jobs } = await afterRunOf(1_000)
+    const record = await job.record()
+
+    expect(record).toMatchObject({ state: 'completed', task: 'work', input: { n: 1 }, host: hostname() })
+    expect(record!.finishedAt!.getTime() - record!.startedAt!.getTime()).toBe(1_000)
+    expect(record).not.toHaveProperty('result')
+    expect([await job.status(), await job.result()]).toEqual(['completed', undefined])
+    expect((await jobs.list({ state: 'completed' })).jobs.map(({ id }) => id)).toEqual([job.id])
+  })
+
+  it('leaves nothing if it was shorter, or its queue keeps no results', async () => {
+    for (const { job } of [await afterRunOf(999), await afterRunOf(1_000, 'none')]) {
+      expect(await job.status()).toBeUndefined()
+      await expect(job.result()).rejects.toMatchObject({ code: 'result-not-kept' })
+    }
   })
 })
