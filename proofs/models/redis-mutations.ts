@@ -116,11 +116,12 @@ export const redisMutations = mutationsIn(String.raw`
 -     leave_lease(sub(claim, 1, 7), 1)
 @ redis/records/redis-steps.js
 * a step that is kept again is stored again
-- if not (j.steps and entries().kind(id, 'n', ARGV[5])) then
+- if not kept then
 + if true then
 ! steps
 * a job that has reached a step expires
-- stay(j)
+- if has(flags, BEATEN) then call('HDEL', NOTES, 'x' .. id) end
++ local _
 ! steps
 * a signal comes though its wait was over
 - return before == 's' and 's' or 'g'

@@ -17,28 +17,30 @@ export const redisStepMutations = mutationsIn(`
 - call('HSET', CLAIMS, id, with_flags(claim, flags))
 + local _
 * a job that has reached a step still expires
-- stay(j)
-- if not (j.steps and entries()
-+ if not (j.steps and entries()
+- if has(flags, BEATEN) then call('HDEL', NOTES, 'x' .. id) end
++ local _
 * a step that is kept is kept anew
-- if not (j.steps and entries().kind(id, 'n', ARGV[5])) then
+- if not kept then
 + if true then
 * a step is not kept if a signal has its name
-- entries().kind(id, 'n', ARGV[5])
-+ entries().kind(id, 'g', ARGV[5])
+- 0n' .. name))
++ 0g' .. name))
+* the first step of a job does not mark it
+- if not totals then entries().mark(job(id), true) end
++ local _
 * the worker of a cancelled job does not hear of it with a step
 - return has(flags, CANCEL) and 'c' or 'o'
 + return 'o'
 ! steps
 * the run of a cancelled job keeps no step
-- if not (j.steps and entries().kind(
-+ if not has(flags, CANCEL) and not (j.steps and entries().kind(
+- if not kept then
++ if not (kept or has(flags, CANCEL)) then
 * a sleep has no end
-- ARGV[4], ARGV[5], ARGV[6], ARGV[7])
-+ ARGV[4], ARGV[5], ARGV[6])
+- ARGV[4], name, ARGV[6], ARGV[7])
++ ARGV[4], name, ARGV[6])
 * a step has no value
-- ARGV[4], ARGV[5], ARGV[6], ARGV[7])
-+ ARGV[4], ARGV[5], '', ARGV[7])
+- ARGV[4], name, ARGV[6], ARGV[7])
++ ARGV[4], name, '', ARGV[7])
 * nobody learns when a step has renewed a lease, if then the clock is set back
 - call('HSET', META, 'seenAt', now)
 + local _
@@ -77,9 +79,6 @@ export const redisStepMutations = mutationsIn(`
 * a signal after a wait in vain is kept
 - if before then return before == 's' and 's' or 'g' end
 + if before == 's' then return 's' end
-* a step of its name stands for a signal
-- entries().kind(j.id, 'g', name)
-+ entries().kind(j.id, 'n', name)
 * any signal ends the wait of a job
 - entries().awaited(j) == name
 + entries().awaited(j) ~= nil
@@ -134,6 +133,9 @@ export const redisStepMutations = mutationsIn(`
 - woken = woken + 1
 + woken = woken + 0
 @ redis/lua/steps-lua.js
+* a step of its name stands for a signal
+- 0g' .. name)
++ 0n' .. name)
 * the claim of a job with steps does not say so
 - if j.claim and not has(j.claim.flags, HASHISTORY) then
 + if false then

@@ -11,20 +11,33 @@
 import { mostSignalBytes, mostSignals } from '../../rules/bounds.js'
 import { asFunction } from './lazy-functions-lua.js'
 
-const text = `
+/** How an entry is written. A script that keeps a step needs no other function of this file, but for the first of a job. */
+export const newEntry = `
 -- The last number given, entries, signals among them, bytes of their data.
 local TOTALS = '>I4I4I2I4'
 -- Number, instant, end of a sleep or 0.
 local ENTRY = '>I4I6I6'
-local M = {}
-local function totals(id)
-  local packed = call('HGET', STEPS, id)
+local function totals_in(packed)
   if not packed then return 0, 0, 0, 0 end
   return unpackn(TOTALS, packed)
 end
 local function index(id, number) return id .. '\\0#' .. string.format('%d', number) end
 -- The instant ms from now, or the last that six bytes hold.
 local function after(ms) return math.min(now + tonumber(ms), 2 ^ 48 - 1) end
+local function data_bytes(value) return value == '' and 0 or #value - find(value, '\\0', 1, true) end
+-- Writes an entry of a marked job, which has none of this name. packed: the totals of the job, or false. sleep_ms: of a sleep.
+local function write_entry(id, packed, kind, name, value, sleep_ms)
+  local last, count, signals, bytes = totals_in(packed)
+  local at = (kind == 's' or kind == 't') and 'g' or 'n'
+  if kind == 's' then signals, bytes = signals + 1, bytes + data_bytes(value) end
+  local entry = kind .. pack(ENTRY, last + 1, now, sleep_ms and after(sleep_ms) or 0) .. value
+  call('HSET', STEPS, id, pack(TOTALS, last + 1, count + 1, signals, bytes), index(id, last + 1), at .. name, id .. '\\0' .. at .. name, entry)
+end
+`
+
+const text = `${newEntry}
+local M = {}
+local function totals(id) return totals_in(call('HGET', STEPS, id)) end
 -- The end of a claim looks for entries only if the past of the job says that there are some.
 function M.mark(j, has_entries)
   if j.steps == has_entries then return end
@@ -41,20 +54,15 @@ function M.mark(j, has_entries)
   j.fresh = false
   call('HSET', HISTORY, j.id, write_past(j))
 end
-local function data_bytes(value) return value == '' and 0 or #value - find(value, '\\0', 1, true) end
--- The letter of the entry with this name, or nil. at: n or g.
-function M.kind(id, at, name)
-  local entry = call('HGET', STEPS, id .. '\\0' .. at .. name)
+-- The letter of the entry for the signal of this name, or nil.
+function M.kind(id, name)
+  local entry = call('HGET', STEPS, id .. '\\0g' .. name)
   return entry and sub(entry, 1, 1) or nil
 end
--- Adds an entry; there is none of its name. sleep_ms: of a sleep.
-function M.add(j, kind, name, value, sleep_ms)
-  local last, count, signals, bytes = totals(j.id)
-  local at = (kind == 's' or kind == 't') and 'g' or 'n'
-  if kind == 's' then signals, bytes = signals + 1, bytes + data_bytes(value) end
-  local entry = kind .. pack(ENTRY, last + 1, now, sleep_ms and after(sleep_ms) or 0) .. value
-  call('HSET', STEPS, j.id, pack(TOTALS, last + 1, count + 1, signals, bytes), index(j.id, last + 1), at .. name, j.id .. '\\0' .. at .. name, entry)
+-- Adds an entry for a signal; there is none of its name.
+function M.add(j, kind, name, value)
   M.mark(j, true)
+  write_entry(j.id, call('HGET', STEPS, j.id), kind, name, value)
 end
 -- Removes a step or a sleep. Returns whether there was one.
 function M.remove(j, name)

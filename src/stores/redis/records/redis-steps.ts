@@ -14,6 +14,7 @@ import { renewal } from '../lua/lease-lua.js'
 import { shardScript, withJobs } from '../lua/prelude.js'
 import { guard } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
+import { newEntry } from '../lua/steps-lua.js'
 import { shardHolding } from '../redis-layout.js'
 import { partialReplies } from '../shards/redis-damage.js'
 import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
@@ -111,19 +112,23 @@ function stepScript(name: string, text: string, flags?: ScriptFlags): ShardScrip
 const keepScript = stepScript(
   'step-keep',
   `
-local form, id = call('HMGET', META, 'kind', 'seenAt'), ARGV[1]
+local form, id, name = call('HMGET', META, 'kind', 'seenAt'), ARGV[1], ARGV[5]
 if not form[1] then ${refuse('unknown')} end
 if ${isSetBack('form[2]')} then turn_back(form[2]) end
 local claim = call('HGET', CLAIMS, id)
 if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[2])) or call('HEXISTS', JOBS, id) == 0 then return 'l' end
 call('HSET', META, 'seenAt', now)
-know_form()
-${renewal}
+${renewal}${newEntry}
 local flags = renew(id, claim, now + tonumber(ARGV[3]))
-call('HSET', CLAIMS, id, with_flags(claim, flags))
-local j = job(id)
-stay(j)
-if not (j.steps and entries().kind(id, 'n', ARGV[5])) then entries().add(j, ARGV[4], ARGV[5], ARGV[6], ARGV[7]) end
+if flags ~= byte(claim, 14) - 64 then call('HSET', CLAIMS, id, with_flags(claim, flags)) end
+-- It does not expire any more.
+if has(flags, BEATEN) then call('HDEL', NOTES, 'x' .. id) end
+local totals, kept = unpack(call('HMGET', STEPS, id, id .. '\\0n' .. name))
+if not kept then
+  -- A job that has entries is marked.
+  if not totals then entries().mark(job(id), true) end
+  write_entry(id, totals, ARGV[4], name, ARGV[6], ARGV[7])
+end
 return has(flags, CANCEL) and 'c' or 'o'
 `,
 )
@@ -168,7 +173,7 @@ const signalScript = stepScript(
   `${guard}
 local j, name, value = job(ARGV[1]), ARGV[2], ARGV[3]
 if not j or (j.state == 'c' and not j.claim) or is_hidden(j) then return 'g' end
-local before = j.steps and entries().kind(j.id, 'g', name)
+local before = j.steps and entries().kind(j.id, name)
 if before then return before == 's' and 's' or 'g' end
 local is_awaited = entries().awaited(j) == name
 -- The signal that a job waits for always has room.
