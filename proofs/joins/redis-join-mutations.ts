@@ -89,6 +89,14 @@ export const redisJoinMutations = mutationsIn(`
 - if j.places then joins().report(j, 'e') end
 + local _
 ! the ends of members
+* the id of a member that completes is not remembered
+- '^0 (%d+%.%d+)%z'
++ '^%d+ (%d+%.%d+)%z'
+! the ends of members
+* a member of two joins is reported to one of them
+- '^0 (%d+%.%d+)%z'
++ '^0 (%d+%.%d+)'
+! the ends of members
 @ redis/claim/claim-loop-lua.js
 * what a claim finds ended is not written
 - if REPORTS and joins().flush() then tells[#tells + 1] = n end
@@ -185,8 +193,8 @@ export const redisJoinMutations = mutationsIn(`
 + if false then
 ! the ends of members
 * members that complete are not counted
-- changed[at], f.c, f.version = sum + bit, f.c + 1, f.version + 1
-+ changed[at] = sum + bit
+- if count > 0 then f.c, f.version = f.c + count, f.version + count end
++ local _
 ! the ends of members
 * the results of members that complete together are not handed over
 - if left then keep_result(f, serial .. '.' .. numbers[i], left) end

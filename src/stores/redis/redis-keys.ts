@@ -35,7 +35,7 @@ export const shardKeys = [
    * Hash, id → the job as it was added (redis-record.ts); for an ordered job with its payload while it has only one.
    */
   'jobs',
-  /** Hash, id → the current claim: its head and its element (`claim_head`). */
+  /** Hash, id → the current claim: its head, its element, and perhaps its place as a member (`claim_head`). */
   'claims',
   /**
    * Hash, for each shared lease: `n` and fence → number of claims that have it; `i` and fence → ids, NUL between them.

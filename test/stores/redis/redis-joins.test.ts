@@ -358,6 +358,28 @@ it('the ends of more members than one call drops are dropped by sweeps', { timeo
   expect(await joins.command('HKEYS', joins.key(members, 'joined'))).toEqual([])
 })
 
+it('members that were claimed by a version whose claims name no place are reported, alone and together', async () => {
+  const joins = new RedisJoins()
+  const scene = await joins.scene()
+  await scene.join({ sets: { all: 6 } })
+  const [first, ...others] = await scene.members()
+  for (const { id } of [first!, ...others]) {
+    const endOf = (claim: Buffer) => 28 + claim[14]! + id.length
+    await joins.spoil(members, 'claims', id, (claim) => {
+      expect(claim.length).toBeGreaterThan(endOf(claim))
+      return claim.subarray(0, endOf(claim))
+    })
+  }
+  const left = { kind: 'complete', result: { payload: 'x', onlyForJoins: true } } as const
+  await scene.end(first!, left)
+  expect(await scene.set()).toMatchObject({ counts: { completed: 1 } })
+  const store = await joins.open()
+  const items = others.map(({ queue, id, fence }) => ({ queue, id, fence, ...left }))
+  expect(await store.settle(items)).toEqual(items.map(() => 'ok'))
+  expect(await scene.ends()).toEqual(Array.from({ length: 6 }, (_, n) => `${n} completed x`))
+  expect(await scene.state()).toBe('ready')
+})
+
 describe('a join whose members are in several shards', () => {
   it('knows who is outstanding, in the order of the members', async () => {
     const joins = new RedisJoins()

@@ -411,6 +411,19 @@ export const joinEnds = joinConcern('the ends of members', [], {
     )
   },
 
+  async 'the ids of members that complete are remembered as long as those of other jobs'(scene) {
+    await scene.join({ sets: { all: 6 }, member: { rememberMs: 60_000 } })
+    await scene.completes()
+    const claims = await scene.members()
+    await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
+    assert.equal(await scene.state(), 'ready')
+    const { remembered } = await scene.stored(members)
+    assert.deepEqual(
+      remembered.map(({ id }) => id),
+      [0, 1, 2, 3, 4, 5].map((n) => `join.all.${n}`),
+    )
+  },
+
   async 'a claim grants no join whose last member it finds to have ended, and rings for it'(scene) {
     const sets = { all: { size: 1, onDead: 'go-on' as const } }
     await scene.join({ id: 'apart', sets, member: { expiresMs: 5_000 } })

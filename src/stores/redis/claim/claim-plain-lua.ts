@@ -38,6 +38,10 @@ end
 
 const take = String.raw`
 local ids, records, pasts, errors, checkpoints, expiries = {}, {}, {}, {}, {}, {}
+-- The place of a member that has only one and whose id is not remembered, or nil.
+local function only_place(rec)
+  return string.match(rec, '^0 (%d+%.%d+)%z', find(rec, '\0', (${flagsAt('rec')}) + 1, true) + 1)
+end
 local fence, bytes = 0, 0
 local checkpoint_at = {}
 -- Whether the claim has enough bytes. Records are longer than their weight: call it only once their lengths are enough.
@@ -107,8 +111,8 @@ local function write_claims(count, elements, last_fence, has_group)
     many('ZREM', EXPIRING, members)
   end
   for i = 1, count do
-    local rec, flags = records[from + i], base
-    if byte(rec, ${flagsAt('rec')}) % 2 == 1 then flags = flags + REMEMBERED end
+    local rec, flags, place = records[from + i], base, ''
+    if byte(rec, ${flagsAt('rec')}) % 2 == 1 then flags, place = flags + REMEMBERED, only_place(rec) or '' end
     if pasts[from + i] and pasts[from + i] ~= '' then flags = flags + HASHISTORY end
     if expires_at[i] then flags = flags + BEATEN end
     local head = heads_by[flags]
@@ -116,7 +120,7 @@ local function write_claims(count, elements, last_fence, has_group)
       head = claim_head(fence, now, flags, worker)
       heads_by[flags] = head
     end
-    claims[i * 2 - 1], claims[i * 2] = ids[from + i], head .. elements[i]
+    claims[i * 2 - 1], claims[i * 2] = ids[from + i], head .. elements[i] .. place
   end
   many('HSET', CLAIMS, claims)
 end

@@ -5,7 +5,6 @@ import type { QueueKind } from '../../contract/queue-settings.js'
 import { longestExpectMs, trimLimit } from '../../rules/bounds.js'
 import { refuse } from '../client/redis-script.js'
 import { memberEnds } from '../lua/joins-lua.js'
-import { flagsAt } from '../lua/record-lua.js'
 import { scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
 
@@ -208,32 +207,28 @@ local function drop_done() end
     atOnce: '',
     keys: ['CLAIMS', 'JOBS'],
     member: `
-      elseif leaves and leaves >= REMEMBERED and leaves < REMEMBERED + HASHISTORY and (kinds[i] == 'c' or kinds[i] == 'j') then
+      elseif leaves and leaves >= REMEMBERED and leaves < REMEMBERED + HASHISTORY and (kinds[i] == 'c' or kinds[i] == 'j') and place_in(claim, id) then
+        local count = #serials + 1
+        serials[count], numbers[count] = place_in(claim, id)
+        results[count] = kinds[i] == 'j' and ARGV[items[i] + 3]
         left[id] = true
-        numbers[#numbers + 1] = i
-        placed[#placed + 1] = id`,
-    memberRun: String.raw`
--- The number of the fragment that hears of a member, and that of the member; nil if the job is no member, or that of
--- several joins, or its id is remembered.
-local function only_place(rec)
-  return string.match(rec, '^0 (%d+)%.(%d+)%z', find(rec, '\0', (${flagsAt('rec')}) + 1, true) + 1)
-end
--- The same if all are members of joins, and leave something to these alone.
+        leave_at_once(id, flags, bytes)`,
+    memberRun: `
+-- Of a member that leaves something to one join alone, as its claim has it: the number of the fragment that hears of it, and
+-- its own. nil: it is no such member.
+local function place_in(claim, id) return string.match(claim, '^(%d+)%.(%d+)$', 29 + byte(claim, 15) + #id) end
+-- The same as leaves_at_once, if all are such members.
 local function report_at_once()
-  local bytes, seen = fence_bytes(ARGV[2]), {}
+  local bytes, seen, serials, numbers, results = fence_bytes(ARGV[2]), {}, {}, {}, width == 2 and {}
   for i, id in ipairs(ids) do
     local claim = claims[i]
     if not claim or sub(claim, 1, 7) ~= bytes or seen[id] then return false end
     local flags = byte(claim, 14) - 64
     if flags < REMEMBERED or flags >= REMEMBERED + HASHISTORY then return false end
-    seen[id] = true
-  end
-  local serials, numbers, results = {}, {}, width == 2 and {}
-  for i, rec in ipairs(call('HMGET', JOBS, unpack(ids))) do
-    if not rec then return false end
-    serials[i], numbers[i] = only_place(rec)
+    serials[i], numbers[i] = place_in(claim, id)
     if not serials[i] then return false end
     if results then results[i] = ARGV[3 + 2 * i] end
+    seen[id] = true
   end
   member_ends().report_completed(serials, numbers, results)
   traceless, shared[bytes] = ids, #ids
@@ -245,20 +240,7 @@ end
   elseif kind == 'w' then
     if has(j.claim.flags, CANCEL) then finish(j, 'x') else j.crashes = 0 entries().wait(j, a, b) end`,
     endMembers: `
-  local ended, ended_as, results = {}, {}, {}
-  for n, rec in ipairs(placed[1] and call('HMGET', JOBS, unpack(placed)) or {}) do
-    local i, id, serial, number = numbers[n], placed[n], nil, nil
-    if rec then serial, number = only_place(rec) end
-    if serial then
-      local count = #ended + 1
-      ended[count], ended_as[count], results[count] = serial, number, kinds[i] == 'j' and ARGV[items[i] + 3]
-      leave_at_once(id, byte(claims[i], 14) - 64, item_fences[i])
-    else
-      answers[i] = settle(items[i], id, kinds[i]) or 'o'
-      all_ok = all_ok and answers[i] == 'o'
-    end
-  end
-  if ended[1] then member_ends().report_completed(ended, ended_as, results) end`,
+  if serials[1] then member_ends().report_completed(serials, numbers, results) end`,
     flush: 'member_ends().flush()',
   },
   // Results and runs are not kept.
@@ -378,7 +360,7 @@ ${parts[kind].memberRun}local function leave_at_once(id, flags, bytes)
   end
 end
 local function settle_each()
-  local current, hold, numbers, placed = {}, nil, {}, {}
+  local current, hold, serials, numbers, results = {}, nil, {}, {}, {}
   for i, id in ipairs(ids) do current[id] = claims[i] end
   for i, id in ipairs(ids) do
     local claim, bytes = current[id], item_fences[i]

@@ -40,8 +40,8 @@ const scoreParts = 1_024
 /** A fragment also tells whenever its results have grown by this. */
 const tellBytes = mostJoinBytes / 16
 
-const reportText = String.raw`
-local FORM, FULL = '${form}', string.rep('\255', 512)
+const completionText = String.raw`
+local FORM = '${form}'
 local FAIL, GO_ON, HOLD = 102, 103, 104
 local M = {}
 -- puts: ends that are only to be written: nobody asks for them before.
@@ -49,78 +49,148 @@ local function told()
   REPORTS = REPORTS or { of = {}, ends = {}, puts = {}, failing = 0 }
   return REPORTS
 end
-local floor = math.floor
+local function fragment_with(serial, key, on_dead, keeps, frozen, count, high, c, d, x, e, version, bytes, told_done, told_version, told_bytes, fails, told_fails, fail_number, fail_fate)
+  local f = { serial = serial, key = key, was = version, chunks = {}, on_dead = on_dead, keeps = keeps, frozen = frozen, count = count, high = high, c = c, d = d, x = x, e = e, version = version, bytes = bytes, told_done = told_done, told_version = told_version, told_bytes = told_bytes, fails = fails, told_fails = told_fails, fail_number = fail_number, fail_fate = fail_fate }
+  told().of[serial] = f
+  return f
+end
 -- The fragment of this number; false if there is none.
 function M.fragment(serial)
   local of = told().of
-  local f = of[serial]
-  if f ~= nil then return f end
+  if of[serial] ~= nil then return of[serial] end
   local header = call('HGET', JOINS, 'h' .. serial)
-  f = false
-  if header then
-    f = { serial = serial, chunks = {}, changed = {} }
-    f.on_dead, f.keeps, f.frozen, f.count, f.high, f.c, f.d, f.x, f.e, f.version, f.bytes, f.told_done, f.told_version, f.told_bytes, f.fails, f.told_fails, f.fail_number, f.fail_fate, f.from = unpackn(FORM, header)
-    f.key, f.was = sub(header, f.from), f.version
-  end
-  of[serial] = f
-  return f
+  of[serial] = false
+  if not header then return false end
+  return fragment_with(serial, sub(header, struct.size(FORM) + 1), unpackn(FORM, header))
 end
+-- The members that are outstanding no more.
+function M.done(f) return f.on_dead == GO_ON and f.c + f.d + f.x + f.e or f.c end
+-- The chunk of a member: the number of its first one, its bits as they are stored, and the values of the bytes that have
+-- changed. It is made anew once, by flush.
+local function chunk_of(f, number)
+  local c = math.floor(number / 4096)
+  local chunk = f.chunks[c]
+  if not chunk then
+    local bits = call('HGET', JOINS, 'b' .. f.serial .. '.' .. c)
+    chunk = { from = c * 4096, bits = bits == '' and string.rep('\255', 512) or bits or '', bytes = {} }
+    f.chunks[c] = chunk
+  end
+  return chunk
+end
+local function changed_bits(chunk)
+  local bits, places, pieces, last = chunk.bits, {}, {}, 0
+  for at in pairs(chunk.bytes) do places[#places + 1] = at end
+  table.sort(places)
+  bits = bits .. string.rep('\0', places[#places] - #bits)
+  for i, at in ipairs(places) do
+    pieces[i] = sub(bits, last + 1, at - 1) .. char(chunk.bytes[at])
+    last = at
+  end
+  bits = table.concat(pieces) .. sub(bits, last + 1)
+  return #bits == 512 and not find(bits, '[^\255]') and '' or bits
+end
+local function keep_result(f, field, left)
+  if f.keeps == 0 or not left or left == '' then return end
+  local puts = REPORTS.puts
+  puts[#puts + 1] = field
+  puts[#puts + 1] = 'c' .. left
+  f.bytes = f.bytes + #left - find(left, '\0', 1, true)
+end
+-- Members have completed, each in the place of a fragment, both numbers as texts. results: perhaps the result of each.
+function M.report_completed(serials, numbers, results)
+  local i, serial = 1, serials[1]
+  while serial do
+    local f, count, from, bits, bytes = M.fragment(serial), 0, -4096, nil, nil
+    local is_simple = f and f.d == 0 and f.frozen == 0 and f.on_dead ~= HOLD
+    repeat
+      local number, left = tonumber(numbers[i]), results and results[i]
+      if not is_simple then late.joins().report_at(f, number, serial .. '.' .. numbers[i], 'c', left)
+      else
+        if number < from or number >= from + 4096 then
+          local chunk = chunk_of(f, number)
+          from, bits, bytes = chunk.from, chunk.bits, chunk.bytes
+        end
+        local nth = number % 8
+        local at, bit = (number - from - nth) / 8 + 1, 2 ^ nth
+        local value = bytes[at] or byte(bits, at) or 0
+        if value % (bit * 2) < bit then
+          bytes[at], count = value + bit, count + 1
+          if left then keep_result(f, serial .. '.' .. numbers[i], left) end
+        end
+      end
+      i = i + 1
+    until serials[i] ~= serial
+    if count > 0 then f.c, f.version = f.c + count, f.version + count end
+    serial = serials[i]
+  end
+end
+local function has_to_tell(f)
+  local done = M.done(f)
+  return (done == f.count or done < f.told_done or f.fails > f.told_fails or f.bytes - f.told_bytes >= ${tellBytes}) and f.frozen == 0
+end
+-- Writes what has changed. Call it once behind the functions that change something, before the script turns to another
+-- shard. Returns whether something is to be told to other shards.
+function M.flush()
+  local tells, puts = REPORTS.tells or false, REPORTS.puts
+  for field, kept in pairs(REPORTS.ends) do
+    puts[#puts + 1] = field
+    puts[#puts + 1] = kept
+  end
+  many('HSET', JOINED, puts)
+  local headers = {}
+  for serial, f in pairs(REPORTS.of) do
+    if f and (f.version ~= f.was or f.is_touched) then
+      headers[#headers + 1] = 'h' .. serial
+      headers[#headers + 1] = pack(FORM, f.on_dead, f.keeps, f.frozen, f.count, f.high, f.c, f.d, f.x, f.e, f.version, f.bytes, f.told_done, f.told_version, f.told_bytes, f.fails, f.told_fails, f.fail_number, f.fail_fate) .. f.key
+      for c, chunk in pairs(f.chunks) do
+        if next(chunk.bytes) then
+          headers[#headers + 1] = 'b' .. serial .. '.' .. c
+          headers[#headers + 1] = changed_bits(chunk)
+        end
+      end
+      if f.version ~= f.was and has_to_tell(f) then
+        -- Of those that fail in one instant the first is told first: a join dies of that.
+        local before = f.failed_as and 1 - math.min(f.failed_as, ${scoreParts}) / ${scoreParts} or 0
+        call('ZADD', JOIN_TASKS, 'NX', before - now, 'f' .. serial)
+        tells = true
+      end
+    end
+  end
+  many('HSET', JOINS, headers)
+  REPORTS = false
+  return tells
+end
+`
+
+const reportText = `
 function M.fragment_of(key)
   local serial = call('HGET', JOINS, 'n' .. key)
   return serial and M.fragment(serial)
 end
 function M.new_fragment(key, on_dead, keeps)
   local serial = string.format('%d', call('HINCRBY', JOINS, '#', 1))
-  local f = { serial = serial, chunks = {}, changed = {}, key = key, was = -1, on_dead = on_dead, keeps = keeps }
-  for _, name in ipairs({ 'frozen', 'count', 'high', 'c', 'd', 'x', 'e', 'version', 'bytes', 'told_done', 'told_version', 'told_bytes', 'fails', 'told_fails', 'fail_number', 'fail_fate' }) do f[name] = 0 end
+  local f = fragment_with(serial, key, on_dead, keeps, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+  f.was = -1
   call('HSET', JOINS, 'n' .. key, serial)
-  told().of[serial] = f
   return f
 end
--- The members that are outstanding no more.
-function M.done(f) return f.on_dead == GO_ON and f.c + f.d + f.x + f.e or f.c end
-local function chunk(f, c)
-  local bits = f.chunks[c]
-  if not bits then
-    bits = call('HGET', JOINS, 'b' .. f.serial .. '.' .. c)
-    if bits == '' then bits = FULL end
-    bits = bits or ''
-    f.chunks[c] = bits
-  end
-  return bits
-end
--- The chunk of a member, its byte in that, the value of its bit, and whether it is set.
+-- Of a member its chunk, its byte in that, the value of the byte, and that of its bit.
 local function place_of(f, number)
-  local c = floor(number / 4096)
-  local at = floor((number - c * 4096) / 8) + 1
-  local bit, changed = 2 ^ (number % 8), f.changed[c]
-  local value = (byte(chunk(f, c), at) or 0) + (changed and changed[at] or 0)
-  return c, at, bit, value % (bit * 2) >= bit
+  local chunk, nth = chunk_of(f, number), number % 8
+  local at = (number - chunk.from - nth) / 8 + 1
+  return chunk, at, chunk.bytes[at] or byte(chunk.bits, at) or 0, 2 ^ nth
 end
 function M.has_bit(f, number)
-  local _, _, _, is_set = place_of(f, number)
-  return is_set
+  local _, _, value, bit = place_of(f, number)
+  return value % (bit * 2) >= bit
 end
--- What changes in a byte of a chunk is summed up, and the chunk is made anew once, by flush.
-local function flip(f, c, at, by)
-  local changed = f.changed[c]
-  if not changed then
-    changed = {}
-    f.changed[c] = changed
-  end
-  changed[at] = (changed[at] or 0) + by
+local function set_bit(f, number)
+  local chunk, at, value, bit = place_of(f, number)
+  if value % (bit * 2) < bit then chunk.bytes[at] = value + bit end
 end
-local function changed_chunk(f, c)
-  local bits, places, pieces, last = chunk(f, c), {}, {}, 0
-  for at in pairs(f.changed[c]) do places[#places + 1] = at end
-  table.sort(places)
-  bits = bits .. string.rep('\0', places[#places] - #bits)
-  for i, at in ipairs(places) do
-    pieces[i] = sub(bits, last + 1, at - 1) .. char(byte(bits, at) + f.changed[c][at])
-    last = at
-  end
-  bits = table.concat(pieces) .. sub(bits, last + 1)
-  return bits == FULL and '' or bits
+local function clear_bit(f, number)
+  local chunk, at, value, bit = place_of(f, number)
+  if value % (bit * 2) >= bit then chunk.bytes[at] = value - bit end
 end
 -- What is kept of an end, or nil.
 local function end_at(field)
@@ -140,19 +210,12 @@ local function thaw(j)
   call('ZADD', JOIN_TASKS, 'NX', -now, 't' .. j.id)
   told().tells = true
 end
-local function keep_result(f, field, left)
-  if f.keeps == 0 or not left or left == '' then return end
-  local puts = REPORTS.puts
-  puts[#puts + 1] = field
-  puts[#puts + 1] = 'c' .. left
-  f.bytes = f.bytes + #left - find(left, '\0', 1, true)
-end
 -- The member in this place of a fragment has ended so: c completed, d dead, x cancelled, e expired. left: its result in
 -- the stored form, or its error. field: number of the fragment, dot, number of the member.
 -- Of ends that were reported before, only one changes: a dead member may go for good.
 function M.report_at(f, number, field, fate, left)
   if not f or f.frozen == 1 then return end
-  local c, at, bit, has_bit = place_of(f, number)
+  local has_bit = M.has_bit(f, number)
   local was_dead = (has_bit or f.on_dead == HOLD) and is_dead(f, field)
   if has_bit or was_dead then
     if not was_dead or fate ~= 'x' or f.on_dead == GO_ON then return end
@@ -160,7 +223,7 @@ function M.report_at(f, number, field, fate, left)
   end
   f[fate], f.version = f[fate] + 1, f.version + 1
   local is_held = f.on_dead == HOLD and fate == 'd'
-  if not has_bit and not is_held then flip(f, c, at, bit) end
+  if not is_held then set_bit(f, number) end
   if fate == 'c' then return keep_result(f, field, left) end
   REPORTS.ends[field] = f.keeps == 1 and left and left ~= '' and fate .. (fate == 'd' and '=' or '') .. left or fate
   if f.on_dead ~= GO_ON and not is_held then
@@ -169,71 +232,11 @@ function M.report_at(f, number, field, fate, left)
     f.failed_as = f.failed_as or REPORTS.failing
   end
 end
--- Members have completed, each in the place of a fragment, both numbers as texts. results: perhaps the result of each.
-function M.report_completed(serials, numbers, results)
-  local f, last, c, bits, changed
-  for i, serial in ipairs(serials) do
-    if serial ~= last then f, last, c = M.fragment(serial), serial, nil end
-    local number, left = tonumber(numbers[i]), results and results[i]
-    if not f or f.d > 0 or f.frozen == 1 or f.on_dead == HOLD then M.report_at(f, number, serial .. '.' .. numbers[i], 'c', left)
-    else
-      local at = floor(number / 8)
-      if floor(at / 512) ~= c then
-        c = floor(at / 512)
-        bits, changed = chunk(f, c), f.changed[c]
-      end
-      at = at - c * 512 + 1
-      local sum, bit = changed and changed[at] or 0, 2 ^ (number % 8)
-      if ((byte(bits, at) or 0) + sum) % (bit * 2) < bit then
-        if not changed then
-          changed = {}
-          f.changed[c] = changed
-        end
-        changed[at], f.c, f.version = sum + bit, f.c + 1, f.version + 1
-        if left then keep_result(f, serial .. '.' .. numbers[i], left) end
-      end
-    end
-  end
-end
 function M.report(j, fate, left)
   if fate == 'd' and byte(j.places) == 119 then thaw(j) end
   for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
     M.report_at(M.fragment(serial), tonumber(place), serial .. '.' .. place, fate, left)
   end
-end
-local function has_to_tell(f)
-  local done = M.done(f)
-  return (done == f.count or done < f.told_done or f.fails > f.told_fails or f.bytes - f.told_bytes >= ${tellBytes}) and f.frozen == 0
-end
--- Writes what the functions above have changed. Call it once behind them, before the script turns to another shard.
--- Returns whether something is to be told to other shards.
-function M.flush()
-  local tells, puts = REPORTS.tells or false, REPORTS.puts
-  for field, kept in pairs(REPORTS.ends) do
-    puts[#puts + 1] = field
-    puts[#puts + 1] = kept
-  end
-  many('HSET', JOINED, puts)
-  local headers = {}
-  for serial, f in pairs(REPORTS.of) do
-    if f and (f.version ~= f.was or f.is_touched) then
-      headers[#headers + 1] = 'h' .. serial
-      headers[#headers + 1] = pack(FORM, f.on_dead, f.keeps, f.frozen, f.count, f.high, f.c, f.d, f.x, f.e, f.version, f.bytes, f.told_done, f.told_version, f.told_bytes, f.fails, f.told_fails, f.fail_number, f.fail_fate) .. f.key
-      for c in pairs(f.changed) do
-        headers[#headers + 1] = 'b' .. serial .. '.' .. c
-        headers[#headers + 1] = changed_chunk(f, c)
-      end
-      if f.version ~= f.was and has_to_tell(f) then
-        -- Of those that fail in one instant the first is told first: a join dies of that.
-        local before = f.failed_as and 1 - math.min(f.failed_as, ${scoreParts}) / ${scoreParts} or 0
-        call('ZADD', JOIN_TASKS, 'NX', before - now, 'f' .. serial)
-        tells = true
-      end
-    end
-  end
-  many('HSET', JOINS, headers)
-  REPORTS = false
-  return tells
 end
 `
 
@@ -249,8 +252,7 @@ local function report_revived(j)
   for serial, place in string.gmatch(j.places, '(%d+)%.(%d+)') do
     local f, number, field = M.fragment(serial), tonumber(place), serial .. '.' .. place
     if f and f.frozen == 0 and is_dead(f, field) then
-      local c, at, bit, has_bit = place_of(f, number)
-      if has_bit then flip(f, c, at, -bit) end
+      clear_bit(f, number)
       f.d, f.version = f.d - 1, f.version + 1
       REPORTS.ends[field] = 'r' .. sub(end_at(field), 2)
     end
@@ -259,10 +261,9 @@ end
 -- The join had been decided before this member was revived: for the join it stays dead.
 function M.stay_dead(f, number)
   local field = f.serial .. '.' .. string.format('%d', number)
-  local c, at, bit, has_bit = place_of(f, number)
-  local kept = not has_bit and end_at(field)
+  local kept = not M.has_bit(f, number) and end_at(field)
   if not kept or byte(kept) ~= 114 then return end
-  flip(f, c, at, bit)
+  set_bit(f, number)
   f.d, f.is_touched = f.d + 1, true
   f.told_done = M.done(f)
   REPORTS.ends[field] = 'd' .. sub(kept, 2)
@@ -424,7 +425,7 @@ M.GO_ON, M.HOLD, M.has_to_tell, M.is_complete = GO_ON, HOLD, has_to_tell, is_com
 `
 
 /** A lazy function whose first call makes the others: most scripts that change jobs need none of them. */
-export const joinFunctions = asFunction('joins', 'late.joins', reportText + joinText)
+export const joinFunctions = asFunction('joins', 'late.joins', completionText + reportText + joinText)
 
-/** The same for ends alone, for a script of which most calls would make no other function. */
-export const memberEnds = asFunction('member_ends', 'member_ends', reportText)
+/** The same for members that complete, for a script of which most calls would make no other function. */
+export const memberEnds = asFunction('member_ends', 'member_ends', completionText)

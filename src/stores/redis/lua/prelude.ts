@@ -63,8 +63,8 @@ local LIFO = false
 local REPORTS = false
 local ALONE, CANCEL, HASHISTORY, REMEMBERED, BEATEN, OWNLEASE, HASGROUP = 1, 2, 4, 8, 16, 32, 64
 local function has(flags, bit) return flags % (bit * 2) >= bit end
--- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker) and its element as in the ready
--- list. The head is the same for most jobs of a call. A value of this length also makes Redis keep the hash as a table,
+-- A claim is its head (fence 7, instant 6, flags 1, length of the worker 1, worker), its element as in the ready list, and the
+-- place of a member that has only one and whose id is not remembered. The head is the same for most jobs of a call. A value of this length also makes Redis keep the hash as a table,
 -- which is fast to search.
 local function claim_head(fence, claimed, flags, worker)
   return pack('>I7I6', fence, claimed) .. char(64 + flags, #worker) .. worker
