@@ -8,6 +8,7 @@ contractOf('redis-cluster', [
   'claiming',
   'what a claim tells',
   'depth',
+  'deaths',
   'waiting',
   'ringing',
   'rung claims',

@@ -53,6 +53,7 @@ const redisRules: Record<string, Rule> = {
   ends: longestExpectMs,
   ended: 'wall',
   dead: 'wall',
+  deaths: 'told',
   joins: 'wall',
   'join-tasks': 'wall',
   // A time to wait is for people, and counts as a due time does.
@@ -108,6 +109,7 @@ const sqliteRules: Record<string, Record<string, Rule>> = {
   join_job: { run_at: 'wall', late_at: 'wall', seal_by: 'wall', due_at: 'wall' },
   step: { at: 'told', until: 'wall' },
   signal_wait: { until: 'wall' },
+  death: { died_at: 'told' },
   lane: { shut_until: Math.max(holdMs, windowMs + 1), held_until: holdMs },
   throttle: { recovered_at: 0, last_at: 0, quiet_until: windowMs + 1, last_wall: 'told' },
   throttle_counter: { last_at: 0 },

@@ -54,6 +54,7 @@ import { orderedCancels, orderedMorgue } from './ordered/ordered-morgue.js'
 import { orderedShards } from './ordered/ordered-shards.js'
 import { cancelling } from './records/cancelling.js'
 import { checkpoints } from './records/checkpoints.js'
+import { deaths } from './records/deaths.js'
 import { fields } from './records/fields.js'
 import { histories } from './records/histories.js'
 import { adopting, holding } from './records/holding.js'
@@ -94,6 +95,7 @@ export const storeContract: readonly ContractConcern[] = [
   rescheduling,
   cancelling,
   morgue,
+  deaths,
   workersRegistry,
   liveWatching,
   histories,

@@ -1,7 +1,7 @@
 /** A command run: carries out commands on one store, through two handles, and gives plain, comparable answers. */
 
 import { isMillraceError } from '../../core/errors.js'
-import type { JobKey, Page, Records, Step } from '../../stores/contract/job-records.js'
+import type { Deaths, JobKey, Page, Records, Step } from '../../stores/contract/job-records.js'
 import type { Joins } from '../../stores/contract/joins.js'
 import type { EnqueueCall } from '../../stores/contract/new-job.js'
 import type { MemberOf } from '../../stores/contract/new-join.js'
@@ -9,6 +9,7 @@ import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contr
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
 import type { Steps } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
+import { compareBytes } from '../../stores/rules/byte-order.js'
 import { memberId } from '../../stores/rules/join-rules.js'
 import { shardOf } from '../../stores/rules/payloads.js'
 import { tickId } from '../../stores/rules/schedule-tick.js'
@@ -155,6 +156,8 @@ export class CommandRun {
       case 'resign':
       case 'schedules':
         return store.schedules && this.#schedules.answer(store.schedules, command, (await store.depth([])).now)
+      case 'tell':
+        return store.deaths && tell(store.deaths, command)
       case 'keep':
       case 'signal':
       case 'forget':
@@ -204,6 +207,14 @@ export class CommandRun {
   #made(ref: ClaimRef | undefined): MadeClaim | undefined {
     return ref && this.#claims[this.#claims.length - 1 - (ref.back % Math.max(1, this.#claims.length))]
   }
+}
+
+/** The deaths that are untold, without their numbers, by job; some of them are then told. */
+async function tell(deaths: Deaths, { queue, task, most }: Extract<Command, { verb: 'tell' }>): Promise<unknown> {
+  const untold = await deaths.untold([queue], [task], 1_000)
+  untold.sort((a, b) => compareBytes(a.id, b.id) || a.number - b.number)
+  await deaths.told(queue, untold.slice(0, most))
+  return untold.map(({ number: _, ...death }) => death)
 }
 
 type ListedPage = Pick<Page, 'jobs'>
@@ -353,6 +364,7 @@ type Administration = Exclude<
       | 'held'
       | 'gone'
       | 'adopt'
+      | 'tell'
       | 'put schedule'
       | 'remove schedule'
       | 'tick'

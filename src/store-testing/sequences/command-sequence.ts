@@ -32,6 +32,7 @@ export const sequenceQueues: readonly QueueSettings[] = [
   { name: 'stack', kind: 'plain', order: 'lifo', maxPending: 4, maxCrashes: 1, resultsCount: 2, dead: { count: 2 } },
   { name: 'tight', kind: 'plain', order: 'fifo', maxPending: 6, maxCrashes: 3, dead: { ageMs: 20_000, count: 3 } },
 ]
+const tasks = ['send', 'resize']
 const names = sequenceQueues.map(({ name }) => name)
 const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'É', '\uffee', '🎈', 'z']
 
@@ -145,6 +146,7 @@ function command(dice: Dice, step: number): Command {
     ],
     [2, () => ({ handle, verb: 'bury', queue, where: where(dice, ids) })],
     [3, () => ({ handle, verb: 'revive', queue, where: where(dice, ids) })],
+    [3, () => ({ handle, verb: 'tell', queue, task: dice.pick(tasks), most: dice.whole(0, 2) })],
     [1, () => ({ handle, verb: 'delete dead', queue, where: where(dice, ids) })],
     [3, () => ({ handle, verb: 'fail', queue, id: dice.pick(ids), how: failure(dice) })],
     [2, () => ({ handle, verb: dice.pick(['pause', 'drain'] as const), queue })],
@@ -188,7 +190,7 @@ function job(dice: Dice): PlannedJob {
   ])
   return {
     id: dice.pick(ids),
-    task: dice.pick(['send', 'resize']),
+    task: dice.pick(tasks),
     payload: dice.chance(0.2) ? Uint8Array.of(dice.whole(0, 255), 0, 255) : `{"n":${dice.whole(0, 99)}}`,
     priority: dice.weighted([
       [6, 0],
@@ -199,6 +201,7 @@ function job(dice: Dice): PlannedJob {
     ...maybe(dice, { expiresMs: dice.pick([1, 1_000, 3_000, 40_000]) }, 0.2),
     ...maybe(dice, { ifWaiting: 'replace' as const, atMostMs: dice.pick([1_000, 6_000, 100_000]) }, 0.3),
     ...maybe(dice, { codec: 'raw' }, 0.1),
+    ...maybe(dice, { tellsDeath: true as const }, 0.4),
     ...maybe(dice, { meta: '{"trace":"ü"}' as NewJob['payload'] }, 0.3),
     ...maybe(dice, { fields: { node: dice.pick(['eu-3', 'Grüße = "ü"\0']), n: dice.whole(0, 9) } }, 0.15),
     ...due,

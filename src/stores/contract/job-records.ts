@@ -267,3 +267,30 @@ export interface Records {
    */
   expect(jobs: readonly JobKey[], by: string, forMs: number): Promise<void>
 }
+
+/** A death: a job came to the morgue, and nobody is known to have been told of it. It stays as it was then. */
+export interface UntoldDeath extends JobKey {
+  /** Names the death among those of its job, now and later. */
+  readonly number: number
+  readonly task: string
+  readonly payload: Payload
+  readonly codec?: string
+  /** As in the morgue, and so are its crashes, error and reason. */
+  readonly attempt: number
+  readonly crashes: number
+  readonly error?: string
+  readonly reason?: string
+  readonly diedAt: number
+}
+
+/**
+ * The deaths of jobs with `NewJob.tellsDeath`. Whatever brings such a job to the morgue keeps its death in the same step.
+ * A death stays until it is told, whatever becomes of the job meanwhile: revived, deleted, trimmed or replaced. A job that
+ * is revived and dies again has another death.
+ */
+export interface Deaths {
+  /** Deaths of jobs of these tasks in these queues, at most `limit`, those of a queue from the oldest on. */
+  untold(queues: readonly string[], tasks: readonly string[], limit: number): Promise<UntoldDeath[]>
+  /** Forgets these deaths; one that is not kept is passed over. */
+  told(queue: string, deaths: readonly Pick<UntoldDeath, 'id' | 'number'>[]): Promise<void>
+}

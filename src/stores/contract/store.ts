@@ -30,7 +30,7 @@
 
 import type { Claimed, Claimer, ClaimFrom, Rung } from './claim.js'
 import type { History } from './history.js'
-import type { Morgue, Records } from './job-records.js'
+import type { Deaths, Morgue, Records } from './job-records.js'
 import type { Joins } from './joins.js'
 import type { LiveMessages } from './live-messages.js'
 import type { EnqueueCall, Enqueued } from './new-job.js'
@@ -132,6 +132,8 @@ export interface Store {
   readonly joins?: Joins
   /** Present if a job can keep the steps of its run, and wait for signals. */
   readonly steps?: Steps
+  /** With the trait `deaths`. */
+  readonly deaths?: Deaths
   readonly health?: StoreHealth
   /** Present if processes can send each other messages through the store. */
   readonly live?: LiveMessages
@@ -218,6 +220,8 @@ export interface StoreTraits {
   readonly expires: boolean
   /** A new job may have fields from the beginning (`NewJob.fields`). */
   readonly fields: boolean
+  /** Keeps the deaths of jobs until somebody was told of them (`NewJob.tellsDeath`). */
+  readonly deaths: boolean
   /**
    * Fences of a queue grow, and after a takeover the old fence is `'lost'`. Without this trait a fence only names a
    * claim, and a late `settle` may end a job that another worker runs.

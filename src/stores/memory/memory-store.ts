@@ -5,7 +5,7 @@ import { ClosedError } from '../../core/errors.js'
 import { type Clock, systemClock } from '../../core/platform/clock.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History, HistoryStep } from '../contract/history.js'
-import type { Records } from '../contract/job-records.js'
+import type { Deaths, Records } from '../contract/job-records.js'
 import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -36,6 +36,7 @@ import { MemoryJoins } from './queue/memory-joins.js'
 import { MemoryOrderedQueue } from './queue/memory-ordered-queue.js'
 import type { MemoryQueue } from './queue/memory-queue.js'
 import { trim } from './queue/memory-retention.js'
+import { memoryDeaths } from './records/memory-deaths.js'
 import { memoryJoins } from './records/memory-join-facet.js'
 import { memoryRecords } from './records/memory-records.js'
 import { type MemoryWorker, memoryRegistry } from './records/memory-registry.js'
@@ -96,6 +97,7 @@ export class MemoryStore implements Store {
   readonly history: History
   readonly joins: Joins
   readonly steps: Steps
+  readonly deaths: Deaths
   readonly #clock: Clock
   readonly #data: MemoryData
   readonly #closing = new AbortController()
@@ -136,6 +138,7 @@ export class MemoryStore implements Store {
       return data.joins
     })
     this.steps = memorySteps(admin)
+    this.deaths = memoryDeaths(admin)
     this.workers = memoryRegistry(admin, () => {
       this.#refuseClosed()
       return data.workers

@@ -17,6 +17,7 @@ import { pushFunctions } from './ordered/push-functions.js'
 import { reshardFunctions } from './ordered/reshard-functions.js'
 import { shardClaimFunctions } from './ordered/shard-claim.js'
 import { listingFunctions } from './records/listing-functions.js'
+import { deathFunctions } from './records/postgres-deaths.js'
 import { registryFunctions } from './records/postgres-registry.js'
 import { scheduleFunctions } from './records/postgres-schedules.js'
 import { recordFunctions } from './records/record-functions.js'
@@ -58,6 +59,7 @@ export const postgresFunctions: readonly SqlFunction[] = [
   ...upkeepFunctions,
   ...reportFunctions,
   ...jobStepFunctions,
+  ...deathFunctions,
   ...scheduleFunctions,
   ...graphFunctions,
   ...joinFunctions,

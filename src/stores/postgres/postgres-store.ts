@@ -5,7 +5,7 @@ import { setImmediate as breath } from 'node:timers/promises'
 import { ClosedError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
-import type { Records } from '../contract/job-records.js'
+import type { Deaths, Records } from '../contract/job-records.js'
 import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -32,6 +32,7 @@ import { PostgresSteps } from './joins/postgres-job-steps.js'
 import { PostgresJoins } from './joins/postgres-joins.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
+import { postgresDeaths } from './records/postgres-deaths.js'
 import { postgresLive } from './records/postgres-live.js'
 import { postgresRecords } from './records/postgres-records.js'
 import { postgresRegistry } from './records/postgres-registry.js'
@@ -67,6 +68,7 @@ export class PostgresStore implements Store {
   readonly traits = postgresTraits
   readonly joins: Joins
   readonly steps: Steps
+  readonly deaths: Deaths
   readonly transactions: PostgresTransactions
   readonly schedules: Schedules
   readonly workers: WorkerRegistry
@@ -124,6 +126,7 @@ export class PostgresStore implements Store {
       signal: (job, signal) => steps.signal(job, signal),
       sweep: (worker) => steps.sweep(worker),
     })
+    this.deaths = this.#guarded(postgresDeaths(connection, queues))
     this.#wait = new PostgresWait(connection, this.#listener, queues, address.idlePollMs)
     this.idle = this.#wait.idle
     this.#runner = new StepRunner(address, connection.schema, makeClient)

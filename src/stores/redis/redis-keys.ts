@@ -111,6 +111,8 @@ export const shardKeys = [
   'steps',
   /** Sorted set by the instant in ms at which their time is over: jobs that wait for a signal: sequence, id. */
   'signal-waits',
+  /** Sorted set by their numbers, which `deaths` in `meta` counts: deaths that nobody was told of (`redis-deaths.ts`). */
+  'deaths',
 ] as const
 
 /**
@@ -196,6 +198,7 @@ export const keyTypes: Readonly<Record<ShardKey, 'list' | 'hash' | 'zset'>> = {
   'join-tasks': 'zset',
   steps: 'hash',
   'signal-waits': 'zset',
+  deaths: 'zset',
   payloads: 'zset',
   bodies: 'hash',
   'claimed-payloads': 'hash',

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../core/platform/clock.js'
 import { longestTimerMs } from '../../core/platform/timer.js'
 import type { Claimed, Claimer, ClaimFrom, Rung } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
-import type { Records } from '../contract/job-records.js'
+import type { Deaths, Records } from '../contract/job-records.js'
 import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -28,6 +28,7 @@ import { numberIn } from './client/redis-reply.js'
 import { enqueueCalls } from './enqueue/redis-enqueue.js'
 import { isInGraph, RedisGraphEnqueue } from './joins/redis-graph-enqueue.js'
 import { RedisJoins } from './joins/redis-joins.js'
+import { redisDeaths } from './records/redis-deaths.js'
 import { depthsOf } from './records/redis-depth.js'
 import { redisHistory } from './records/redis-history.js'
 import { RedisListing } from './records/redis-listing.js'
@@ -71,6 +72,7 @@ export class RedisStore implements Store {
   readonly history: History
   readonly joins: Joins
   readonly steps: Steps
+  readonly deaths: Deaths
   readonly health: StoreHealth
   readonly #client: RedisClient
   readonly #replicas: number
@@ -114,6 +116,7 @@ export class RedisStore implements Store {
     this.history = redisHistory(client, namespace, () => this.#refuseClosed())
     this.#graphs = new RedisGraphEnqueue(this.#queues, replicas)
     this.joins = new RedisJoins(client, this.#queues, this.#graphs, namespace, () => this.#refuseClosed())
+    this.deaths = redisDeaths(this.#queues, () => this.#refuseClosed())
     this.steps = redisSteps(client, this.#queues, namespace, () => this.#refuseClosed())
     // Loaded on demand: most threads and processes that open a store never use it.
     this.health = {

@@ -16,6 +16,7 @@ export const fullTraits = {
   exactEnqueue: true,
   expires: true,
   fields: true,
+  deaths: true,
   fenced: true,
   tellsCrashes: true,
   rings: true,

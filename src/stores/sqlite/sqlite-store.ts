@@ -8,7 +8,7 @@ import { resolve } from 'node:path'
 import { InvalidArgumentError } from '../../core/errors.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
-import type { Records } from '../contract/job-records.js'
+import type { Deaths, Records } from '../contract/job-records.js'
 import type { Joins } from '../contract/joins.js'
 import type { LiveMessages } from '../contract/live-messages.js'
 import type { EnqueueCall, Enqueued } from '../contract/new-job.js'
@@ -61,6 +61,7 @@ export class SqliteStore implements Store {
   readonly history: History
   readonly joins: Joins
   readonly steps: Steps
+  readonly deaths: Deaths
   readonly #closing = new AbortController()
   readonly #userEnqueue: SqliteUserEnqueue
   readonly #clockUrl: string | undefined
@@ -112,6 +113,7 @@ export class SqliteStore implements Store {
       sweep: async () =>
         (await this.#thread.call('isWaitOver')) ? this.#thread.call('endVainWaits') : { woken: 0, more: false },
     }
+    this.deaths = this.#thread.calls('untold', 'told')
     this.#clockUrl = clock
     this.#userEnqueue = new SqliteUserEnqueue(this.#file, driver, mostClaimBytes, (queues) => this.#wait.ring(queues))
     this.transactions = this.#userEnqueue

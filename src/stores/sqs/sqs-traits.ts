@@ -33,6 +33,7 @@ export const sqsTraits: StoreTraits = {
   exactEnqueue: false,
   expires: false,
   fields: false,
+  deaths: false,
   fenced: false,
   tellsCrashes: false,
   rings: false,

@@ -58,6 +58,7 @@ const minimalTraits: StoreTraits = {
   exactEnqueue: false,
   expires: false,
   fields: false,
+  deaths: false,
   fenced: false,
   tellsCrashes: false,
   rings: false,

@@ -241,6 +241,7 @@ export class EveryOperation {
     this.#call('clear', queue)
     this.#call('clear', of)
     this.#step(of)
+    this.#die(of)
   }
 
   /** Steps, a signal that comes first, a wait that a signal ends, and one in vain. */
@@ -258,6 +259,15 @@ export class EveryOperation {
     this.#call('signal', { queue, id: 'signalled' }, { name: 'go', payload: '1' })
     this.#clock.at += 10_000
     if (this.#read('isWaitOver')) this.#call('endVainWaits')
+    this.#call('clear', queue)
+  }
+
+  /** Deaths that are told. */
+  #die(queue: string): void {
+    const jobs = ['a', 'b'].map((id) => ({ ...job(id), tellsDeath: true as const }))
+    this.#call('enqueue', [{ callId: `${this.#nextCall()}`, queue, jobs }])
+    this.#call('bury', queue, 'all')
+    this.#call('told', queue, this.#read('untold', [queue], ['send'], 1))
     this.#call('clear', queue)
   }
 

@@ -3,7 +3,7 @@
  * all rules consist. Every other store is compared with it, step by step.
  */
 
-import type { NewPlace } from '../../contract/job-records.js'
+import type { NewPlace, UntoldDeath } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { KeptResult } from '../../contract/settle.js'
 import { isSignalEntry } from '../../contract/steps.js'
@@ -13,7 +13,7 @@ import type { SignalWait } from '../../rules/claim-end.js'
 import { dueAt, expiredReason, expiryOf, newDue, nextStamp, stampOf } from '../../rules/sequence.js'
 import { boundedDelayMs } from '../../rules/taken-id.js'
 import { asksNow, isLed, type Lead } from '../../rules/wake-lead.js'
-import { byId, bySeq, hasBegun, type MemoryJob, newMemoryJob, remainsOf, rememberedJob } from './memory-job.js'
+import { byId, bySeq, defined, hasBegun, type MemoryJob, newMemoryJob, remainsOf, rememberedJob } from './memory-job.js'
 import type { MemoryJoins } from './memory-joins.js'
 import { MemoryLanes, nextOpening } from './memory-lanes.js'
 import { groupOf, MemoryLimits, type ShardSettings } from './memory-limits.js'
@@ -60,6 +60,10 @@ export class MemoryQueue {
   readonly tied: (a: MemoryJob, b: MemoryJob) => number
   readonly dead: SortedList<MemoryJob>
   readonly completed = new SortedList<MemoryJob>((a, b) => a.finishedAt! - b.finishedAt! || bySeq(a, b))
+  /** Deaths of which nobody was told, the oldest first. */
+  untold: UntoldDeath[] = []
+  /** The number of all deaths to be told that there were. */
+  #deaths = 0
   /** The number of ready jobs with a group. */
   #grouped = 0
   lastStamp = 0
@@ -363,7 +367,17 @@ export class MemoryQueue {
     job.reason = reason
     job.error = error ?? job.error
     this.move(job, 'dead', now, { finishedAt: now, expiresAt: undefined })
+    if (job.spec.tellsDeath) this.untold.push(this.#deathOf(job, now))
     this.#joins.report(job, 'dead', { error: job.error }, now)
+  }
+
+  #deathOf({ spec, attempt, crashes, error, reason }: MemoryJob, diedAt: number): UntoldDeath {
+    const { id, task, payload, codec } = spec
+    const number = ++this.#deaths
+    return {
+      ...{ queue: this.settings.name, id, number, task, payload, attempt, crashes, diedAt },
+      ...defined({ codec, error, reason }),
+    }
   }
 
   /** Removes the job; its id is remembered if the user gave it or the job was cancelled, then with its remains. */

@@ -74,7 +74,7 @@ BEGIN
       c := e.columns;
       answer := @.enqueue_1(e.qid, @.texts_1(c->0), @.texts_1(c->1), @.texts_1(c->2), @.texts_1(c->3), @.texts_1(c->4), @.texts_1(c->5)::int[],
         @.texts_1(c->6)::bigint[], @.texts_1(c->7)::bigint[], @.texts_1(c->8)::bigint[], @.texts_1(c->9)::bigint[], @.texts_1(c->10)::int[],
-        @.texts_1(c->11), @.texts_1(c->12)::boolean[], @.texts_1(c->13), @.texts_1(c->14), e."isNew", ARRAY[e.call], ARRAY[json_array_length(c->0)]);
+        @.texts_1(c->11), @.texts_1(c->12)::boolean[], @.texts_1(c->13), @.texts_1(c->14), @.texts_1(c->15)::boolean[], e."isNew", ARRAY[e.call], ARRAY[json_array_length(c->0)]);
       IF answer->>'done' <> 'ok' OR answer->>'added' IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = 'MR001'; END IF;
       at := at + 1;
     END LOOP;

@@ -88,7 +88,7 @@ BEGIN
     IF e.grp IS NOT NULL AND NOT misses THEN PERFORM @.enter_lanes_1(p_q, ARRAY[e.grp], ARRAY[t], t); END IF;
     INSERT INTO @.job (seq, arrival, stamp, qid, pool, rank, flags, created_ms, updated_ms, remember_ms, weight, id, task, codec, meta, error, payload, places, grp)
       VALUES (nextval('@.job_seq') * way, e.seq, t * way, p_q, CASE WHEN misses THEN -1 WHEN e.grp IS NULL THEN 0 ELSE 2 END, e.rank,
-        e.flags & 112 | CASE WHEN has_notes THEN 4 ELSE 0 END, e.created_ms, t / 1000, e.remember_ms,
+        e.flags & 368 | CASE WHEN has_notes THEN 4 ELSE 0 END, e.created_ms, t / 1000, e.remember_ms,
         octet_length(e.payload) + coalesce(octet_length(e.meta), 0), e.id, e.task, e.codec, e.meta, e.error, e.payload, e.places, e.grp);
     INSERT INTO @.tally (qid, waiting, dead) VALUES (p_q, 1, -1);
     IF e.flags & 16 > 0 THEN

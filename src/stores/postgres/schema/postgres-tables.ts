@@ -80,6 +80,15 @@ CREATE INDEX ended_state ON @.ended (qid, state, finished_ms, seq);
 CREATE INDEX ended_until ON @.ended (qid, until_ms) WHERE until_ms IS NOT NULL;
 `
 
+/** `death`: what dead jobs were when they died whose deaths nobody was told of. It stays as it is, whatever becomes of them. */
+const deaths = `
+CREATE TABLE @.death (
+  n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, qid int NOT NULL, id text COLLATE "C" NOT NULL, task text NOT NULL, attempt int NOT NULL,
+  crashes int NOT NULL, died_ms bigint NOT NULL, error text, reason text, codec text, payload text NOT NULL
+);
+CREATE INDEX death_task ON @.death (qid, task);
+`
+
 /**
  * `queue`: a row for each shard; bounds are those of the whole queue. A shard that a reshard empties has a negative number,
  * and `resharding` is the number of shards on the way.
@@ -137,7 +146,7 @@ export const tables: string = `
 CREATE SEQUENCE @.job_seq CACHE 1;
 CREATE SEQUENCE @.fence_seq;
 CREATE TABLE @.meta (name text COLLATE "C" PRIMARY KEY, value text NOT NULL);
-${queues}${job}${claims}${ended}${joinTables}${ordered}${recordsTables}${limitTables}`
+${queues}${job}${claims}${ended}${deaths}${joinTables}${ordered}${recordsTables}${limitTables}`
 
 /** The bits of `job.flags`. Nothing is looked up for a job that has none. */
 export const jobFlags = {
@@ -157,6 +166,8 @@ export const jobFlags = {
   steps: 64,
   /** It waits for a signal, with a row in `signal_wait`. */
   awaiting: 128,
+  /** Its deaths are to be told. */
+  tells: 256,
 } as const
 
 /** The values of `ended.state`; the first two are those of `rows/job-row`. */

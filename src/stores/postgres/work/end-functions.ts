@@ -78,11 +78,11 @@ BEGIN
     waits := CASE WHEN e."to" IN ('back', 'line', 'later', 'aside') THEN 1 ELSE 0 END - CASE WHEN o.fence = 0 THEN 1 ELSE 0 END;
     IF e."to" = 'aside' THEN
       UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error, pool = -1,
-        flags = o.flags & 116 | 128 WHERE id = o.id AND qid + 0 = p_q;
+        flags = o.flags & 372 | 128 WHERE id = o.id AND qid + 0 = p_q;
     ELSIF e."to" IN ('back', 'line', 'later') THEN
       UPDATE @.job SET fence = 0, updated_ms = ms, attempt = e.attempt, crashes = e.crashes, error = e.error,
         pool = CASE WHEN e.pool = 0 AND o.grp IS NOT NULL THEN 2 ELSE e.pool END,
-        flags = o.flags & 116 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END,
+        flags = o.flags & 372 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END,
         waited_ms = CASE WHEN e.signal IS NULL THEN o.waited_ms ELSE ms END,
         stamp = CASE e."to" WHEN 'back' THEN o.stamp WHEN 'line' THEN t * way ELSE (t + e.delay) * way END,
         seq = CASE e."to" WHEN 'back' THEN o.seq WHEN 'line' THEN nextval('@.job_seq') * way ELSE coalesce(o.arrival, abs(o.seq)) END,
@@ -102,7 +102,7 @@ BEGIN
       IF e."to" IN ('dead', 'kept') THEN
         INSERT INTO @.ended (qid, state, flags, rank, attempt, crashes, seq, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, grp, worker,
             codec, meta, error, reason, payload, places, result, result_codec, started_ms, host, boot, pidns, pid, ticks, progress)
-          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 112 ELSE 48 END, o.rank, e.attempt, e.crashes, coalesce(o.arrival, abs(o.seq)), abs(o.stamp), o.created_ms, ms,
+          VALUES (p_q, CASE e."to" WHEN 'dead' THEN 4 ELSE 3 END, o.flags & CASE e."to" WHEN 'dead' THEN 368 ELSE 48 END, o.rank, e.attempt, e.crashes, coalesce(o.arrival, abs(o.seq)), abs(o.stamp), o.created_ms, ms,
             CASE WHEN e."forMs" IS NOT NULL THEN greatest(ms + e."forMs", (SELECT max(until_ms) FROM @.expected WHERE id = o.id AND qid + 0 = p_q)) END,
             o.remember_ms, o.id, o.task, o.grp, held, o.codec, o.meta, e.error, e.reason, o.payload, o.places, CASE e."to" WHEN 'kept' THEN e.result END, CASE e."to" WHEN 'kept' THEN e.codec END,
             coalesce(b.started_ms, ms - e.started), coalesce(b.host, e.host), b.boot, b.pidns, coalesce(b.pid, e.pid), b.ticks, b.progress)
@@ -110,6 +110,10 @@ BEGIN
             attempt = excluded.attempt, crashes = excluded.crashes, finished_ms = ms, until_ms = excluded.until_ms, error = excluded.error, reason = excluded.reason, payload = excluded.payload,
             result = excluded.result, result_codec = excluded.result_codec, worker = excluded.worker, started_ms = excluded.started_ms, host = excluded.host,
             boot = excluded.boot, pidns = excluded.pidns, pid = excluded.pid, ticks = excluded.ticks, progress = excluded.progress;
+        IF e."to" = 'dead' AND o.flags & 256 > 0 THEN
+          INSERT INTO @.death (qid, id, task, attempt, crashes, died_ms, error, reason, codec, payload)
+            VALUES (p_q, o.id, o.task, e.attempt, e.crashes, ms, e.error, e.reason, o.codec, o.payload);
+        END IF;
       ELSIF e."to" = 'known' THEN
         INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, until_ms, remember_ms, id, task, reason)
           VALUES (p_q, e.state, o.rank, e.attempt, e.crashes, abs(o.stamp), o.created_ms, ms, ms + e."forMs", e."forMs", o.id, o.task, e.reason)

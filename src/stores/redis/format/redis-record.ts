@@ -11,7 +11,8 @@ import { firstUndated } from '../lua/record-lua.js'
  * A record is a head that the enqueue script writes, and a body that is written here:
  * - first state, 1 byte: `l` in the ready list, `r` ready, `s` scheduled, `w` waiting for members; a capital if the head also has `createdAt`
  * - stamp, 7 bytes · sequence, 6 bytes · createdAt in ms, 6 bytes, only if it does not follow from the stamp
- * - flags, 1 byte: 64, plus 1 `rememberMs` (behind which, after a space, the places of a join or member are: `joins-lua.ts`), 2 `priority`, 4 `codec`, 8 `group`, 16 `meta`, 32 payload is bytes
+ * - flags, 1 byte: 64, plus 1 `rememberMs` (behind which there is a `!` if deaths of the job are to be told, and, after a space, the
+ * places of a join or member: `joins-lua.ts`), 2 `priority`, 4 `codec`, 8 `group`, 16 `meta`, 32 payload is bytes
  * - task, then the flagged ones of the others in that order, each as text and NUL; for meta its length in bytes, with
  * `b`   first if it is bytes
  * - meta, payload
@@ -34,12 +35,12 @@ export const recordFlags = { plain: 64, rememberMs: 1, priority: 2, codec: 4, gr
 
 /** The body of a new job's record. */
 export function recordBody(job: NewJob): Payload {
-  const { task, rememberMs, priority, group } = job
+  const { task, rememberMs, priority, group, tellsDeath } = job
   let flags: number = recordFlags.plain
   let fields = `${task}\0`
-  if (rememberMs > 0) {
+  if (rememberMs > 0 || tellsDeath) {
     flags += recordFlags.rememberMs
-    fields += `${rememberMs}\0`
+    fields += `${rememberText(job)}\0`
   }
   if (priority !== 0) {
     flags += recordFlags.priority
@@ -50,15 +51,19 @@ export function recordBody(job: NewJob): Payload {
 
 /** The same for a join or member, without its places: the enqueue script puts them behind `rememberMs`. */
 export function placedBody(job: NewJob): Payload {
-  const { task, rememberMs, priority, group, join } = job
+  const { task, priority, group, join } = job
   const flags = recordFlags.plain + recordFlags.rememberMs + (priority === 0 ? 0 : recordFlags.priority)
-  const fields = `${task}\0${rememberMs}${join === undefined ? '' : ' w'}\0${priority === 0 ? '' : `${priority}\0`}`
+  const fields = `${task}\0${rememberText(job)}${join === undefined ? '' : ' w'}\0${priority === 0 ? '' : `${priority}\0`}`
   return withContent(job, '', flags, fields, group)
 }
 
 /** How much of such a body stands before the places. */
-export function placesAt({ task, rememberMs }: NewJob): number {
-  return 1 + task.length + 1 + String(rememberMs).length
+export function placesAt(job: NewJob): number {
+  return 1 + job.task.length + 1 + rememberText(job).length
+}
+
+function rememberText({ rememberMs, tellsDeath }: NewJob): string {
+  return tellsDeath ? `${rememberMs}!` : String(rememberMs)
 }
 
 /** `before`, flags, fields, and then the content, in the form of a record. */
@@ -170,7 +175,7 @@ export class RecordContent {
     }
     const remembered = field(recordFlags.rememberMs) ?? '0'
     const space = remembered.indexOf(' ')
-    this.rememberMs = Number(space < 0 ? remembered : remembered.slice(0, space))
+    this.rememberMs = Number.parseInt(remembered, 10)
     this.places = space < 0 ? undefined : remembered.slice(space + 1)
     this.priority = Number(field(recordFlags.priority) ?? 0)
     this.codec = field(recordFlags.codec)

@@ -196,6 +196,10 @@ own_checks['signal-waits'] = function(member, score)
   elseif j and not (awaits(j) and member == j.seq .. id and tonumber(score) == wait_until(id)) then say('misplaced', name, id) end
 end
 sets['signal-waits'] = true
+own_checks.deaths = function(death, score)
+  if #death < 28 or unpackn('>I7', death) ~= tonumber(score) then say('unreadable', name, score) end
+end
+sets.deaths = true
 `
 
 /** A breach is reported as word, key, id. Jobs are read with care, because here their bytes may be anything. */
@@ -216,7 +220,7 @@ local function is_whole(rec)
     return text
   end
   if field() == '' then return false end
-  if has(flags, 1) and not string.match(field(), '^%d+[w%d. ]*$') then return false end
+  if has(flags, 1) and not string.match(field(), '^%d+!?[w%d. ]*$') then return false end
   if has(flags, 2) and not string.match(field(), '^%-?%d+$') then return false end
   for _, bit in ipairs({ 4, 8 }) do
     if has(flags, bit) and not find(rec, '\0', from + 1, true) then return false end
@@ -303,7 +307,7 @@ end
 local function has_right_flags(j)
   local flags, notes = j.claim.flags, call('HMGET', NOTES, 'b' .. j.id, 'k' .. j.id, 'l' .. j.id, 'f' .. j.id, 'x' .. j.id)
   local has_said = notes[1] or notes[5] or (j.fresh and (notes[2] or notes[3] or notes[4]))
-  return has(flags, HASHISTORY) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0 or j.places ~= nil) and (has(flags, BEATEN) or not has_said)
+  return has(flags, HASHISTORY) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0 or j.places ~= nil or j.tells) and (has(flags, BEATEN) or not has_said)
 end
 local function check_job(id)
   local j, broken = look(id)

@@ -306,6 +306,7 @@ const optional: Readonly<Record<string, RegExp>> = {
   seenAt: counter,
   lostAt: counter,
   expired: counter,
+  deaths: counter,
   expiringAt: counter,
   lost: counter,
   waited: /^1$/,

@@ -329,6 +329,27 @@ CREATE TABLE join_failed (n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NO
 `
 
 /**
+ * The deaths of jobs that nobody was told of, with what the job was then. `n` counts all that ever were: so two deaths of a
+ * job in one instant are two. The last one given is in `meta`, as `deaths`.
+ */
+const deathTable = `
+CREATE TABLE death (
+  qid INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  task TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  crashes INTEGER NOT NULL,
+  died_at INTEGER NOT NULL,
+  error TEXT,
+  reason TEXT,
+  codec TEXT,
+  payload BLOB NOT NULL,
+  PRIMARY KEY (qid, n)
+) WITHOUT ROWID;
+`
+
+/**
  * All tables. Instants that are not named here are on the wall clock.
  *
  * `queue` has counters as well as settings, so that no count requires a look at the jobs.
@@ -454,7 +475,7 @@ CREATE TABLE result_wait (qid INTEGER NOT NULL, id TEXT NOT NULL, waiter TEXT NO
 CREATE INDEX result_wait_until ON result_wait (until);
 CREATE TABLE call (qid INTEGER NOT NULL, cid INTEGER NOT NULL, calls TEXT NOT NULL, PRIMARY KEY (qid, cid)) WITHOUT ROWID;
 ${scheduleTable}CREATE TABLE worker (id TEXT PRIMARY KEY, record TEXT NOT NULL, seen_at INTEGER NOT NULL, until INTEGER NOT NULL, signal TEXT) WITHOUT ROWID;
-${noteTables}${joinTables}${limitTables}${liveTables}${historyTable}`
+${noteTables}${joinTables}${deathTable}${limitTables}${liveTables}${historyTable}`
 
 export const tableNames: readonly string[] = [...tables.matchAll(/CREATE TABLE (\w+)/g)].map(([, name]) => name!)
 

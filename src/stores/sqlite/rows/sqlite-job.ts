@@ -41,7 +41,7 @@ const remains = 'grp, started_at, worker, host, boot, pidns, pid, ticks, progres
 /** A waiting job has no process. */
 export const noProcess = 'host = NULL, boot = NULL, pidns = NULL, pid = NULL, ticks = NULL'
 
-/** The most bits of `noted` of a job that is neither a join nor a member. */
+/** The most bits of `noted` of a job of whose death nobody hears. */
 const unjoined = noteBits.notes
 
 /** The joins of the store, told of what happens to jobs that are joins or members, and of no others. */
@@ -95,6 +95,8 @@ export class SqliteJobs {
   readonly #release: Statement
   readonly #endWait: Statement
   readonly #place: Statement
+  readonly #keepDeath: Statement
+  readonly #nextDeath: Statement
 
   constructor(db: Database, { lanes, checkpoints, joins, jobSteps }: JobsHost) {
     this.lanes = lanes
@@ -134,6 +136,13 @@ export class SqliteJobs {
     this.#endWait = db.prepare('UPDATE job SET waited_until = ? WHERE rid = ?')
     this.#place = db.prepare(
       'UPDATE job SET state = ?, rank = ?, stamp = ?, position = ?, updated_at = ? WHERE rid = ?',
+    )
+    this.#keepDeath = db.prepare(
+      `INSERT INTO death (qid, n, id, task, attempt, crashes, died_at, error, reason, codec, payload)
+       SELECT qid, ?, id, task, attempt, crashes, finished_at, error, reason, codec, payload FROM job WHERE rid = ?`,
+    )
+    this.#nextDeath = db.prepare(
+      "INSERT INTO meta VALUES ('deaths', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING CAST(value AS INTEGER) AS n",
     )
     this.#flag = db.prepare('UPDATE job SET cancelling = 1, reason = ? WHERE rid = ?')
   }
@@ -280,6 +289,7 @@ export class SqliteJobs {
   }
 
   #tellOfDeath({ rid, noted, error, state }: JobRow): void {
+    if (noted & noteBits.tells) changeOne(this.#keepDeath, (this.#nextDeath.get() as { n: number }).n, rid)
     if (noted & noteBits.join && state === waiting) this.#joins.isDead(rid)
     if (noted & noteBits.member) this.#joins.ended(rid, 'dead', { error })
   }

@@ -5,6 +5,7 @@ import type { FsckFinding } from '../../contract/store-health.js'
 import { isLimited, isStopped } from '../../rows/queue-row.js'
 import { addHistory, readHistory } from '../../sql/sql-history.js'
 import { isWatched, publishLive, type ReadMessages, readLive, unwatchLive, watchLive } from '../../sql/sql-live.js'
+import { SqliteDeaths } from '../records/sqlite-deaths.js'
 import { SqliteJoinCalls } from '../records/sqlite-join-calls.js'
 import { SqliteList } from '../records/sqlite-list.js'
 import { SqliteLook } from '../records/sqlite-look.js'
@@ -58,6 +59,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
   const schedules = new SqliteSchedules(transaction, enqueue)
   const joins = new SqliteJoinCalls(transaction)
   const steps = new SqliteStepCalls(transaction, settle)
+  const deaths = new SqliteDeaths(transaction)
   const throttleAdmin = new SqliteThrottleAdmin(transaction)
   const dataVersion = transaction.db.prepare('PRAGMA data_version')
   /** Whether something in the queue changes by itself. Ready jobs may be shut for a while. */
@@ -81,6 +83,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       isSweepDue: joins.isSweepDue.bind(joins),
       readSteps: steps.read.bind(steps),
       isWaitOver: steps.isWaitOver.bind(steps),
+      untold: deaths.untold.bind(deaths),
       isWatched: (queue: string): boolean => transaction.run(isWatched(queue, transaction.clock.mono())),
       readLive: (queue: string, after: number): ReadMessages => transaction.run(readLive(queue, after)),
       readHistory: (queues: readonly string[], span: HistorySpan): HistoryPoint[][] =>
@@ -113,6 +116,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       forgetStep: steps.forget.bind(steps),
       signal: steps.signal.bind(steps),
       endVainWaits: steps.sweep.bind(steps),
+      told: deaths.told.bind(deaths),
       claim: claim.claim.bind(claim),
       settle: settle.settle.bind(settle),
       complete: settle.complete.bind(settle),

@@ -113,7 +113,7 @@ export class SqliteCompletion {
     // Places are JSON already: nothing has to read them here.
     const members = `'[' || group_concat('[' || json_quote(id) || ',' || places || ']') FILTER (WHERE noted & ${noteBits.member}) || ']' AS members`
     const stepped = `json_group_array(rid) FILTER (WHERE noted & ${noteBits.steps}) AS stepped`
-    const tied = noteBits.member | noteBits.steps
+    const tied = noteBits.member | noteBits.steps | noteBits.tells
     this.#lookNoted = db.prepare(`${found}, ${members}, ${stepped} ${held(among, '?3', `noted & ~${tied} = 0`)}`)
     this.#dropSteps = db.prepare('DELETE FROM step WHERE rid IN (SELECT value FROM json_each(?))')
   }

@@ -1,0 +1,75 @@
+/** The facet `deaths` of a Postgres store: the deaths of jobs that nobody was told of. */
+
+import type { Deaths, UntoldDeath } from '../../contract/job-records.js'
+import type { PostgresConnection } from '../client/postgres-connection.js'
+import { sqlFunction } from '../schema/sql-function.js'
+import { payloadFrom, textFrom } from '../schema/stored-payload.js'
+import type { PostgresQueues } from '../work/postgres-settings.js'
+
+/** Takes queues, names of tasks and a limit. Returns the oldest deaths of their jobs, each as `DeathColumns`. */
+const untoldDeaths = sqlFunction(
+  'untold_1',
+  'p_qs int[], p_tasks text[], p_most int',
+  'json',
+  `BEGIN
+  RETURN (SELECT coalesce(json_agg(json_build_array(qid, n, id, task, attempt, crashes, died_ms, error, reason, codec, payload) ORDER BY n), '[]')
+    FROM (SELECT * FROM @.death WHERE qid = ANY (p_qs) AND task = ANY (p_tasks) ORDER BY n LIMIT p_most) d);
+END`,
+)
+
+/** Takes a queue, numbers of deaths, and the ids of their jobs. Returns null. */
+const toldDeaths = sqlFunction(
+  'told_1',
+  'p_q int, p_ns bigint[], p_ids text[]',
+  'json',
+  `BEGIN
+  DELETE FROM @.death d USING unnest(p_ns, p_ids) x (n, id) WHERE d.n = x.n AND d.qid = p_q AND d.id = x.id;
+  RETURN NULL;
+END`,
+)
+
+export const deathFunctions = [untoldDeaths, toldDeaths]
+
+type DeathColumns = [
+  qid: number,
+  number: number,
+  id: string,
+  task: string,
+  attempt: number,
+  crashes: number,
+  diedAt: number,
+  error: string | null,
+  reason: string | null,
+  codec: string | null,
+  payload: string,
+]
+
+export function postgresDeaths(connection: PostgresConnection, queues: PostgresQueues): Deaths {
+  return {
+    async untold(names, tasks, limit) {
+      const numbered = await queues.named(names)
+      const nameOf = new Map(numbered.map(({ qid }, i) => [qid, names[i]!]))
+      const values = [[...nameOf.keys()], tasks, limit]
+      const found = (await connection.call(untoldDeaths, values)) as DeathColumns[]
+      return found.map((columns) => deathIn(nameOf.get(columns[0])!, columns))
+    },
+
+    async told(queue, deaths) {
+      const keys = [deaths.map(({ number }) => number), deaths.map(({ id }) => id)]
+      const [numbered] = await queues.named([queue])
+      await connection.call(toldDeaths, [numbered!.qid, ...keys])
+    },
+  }
+}
+
+function deathIn(
+  queue: string,
+  [, number, id, task, attempt, crashes, diedAt, error, reason, codec, payload]: DeathColumns,
+): UntoldDeath {
+  return {
+    ...{ queue, id, number, task, payload: payloadFrom(payload), attempt, crashes, diedAt },
+    ...(error === null ? {} : { error: textFrom(error) }),
+    ...(reason === null ? {} : { reason: textFrom(reason) }),
+    ...(codec === null ? {} : { codec }),
+  }
+}
