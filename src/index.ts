@@ -58,6 +58,7 @@ export type {
   OrderedJob,
   StepCall,
 } from './core/task/contexts.js'
+export type { Death, DeathTask } from './core/task/death.js'
 export type { EnqueueInOptions, SqliteDatabase } from './core/task/enqueue-in.js'
 export type {
   AfterOf,

@@ -287,6 +287,11 @@ describe('a mill', () => {
       { tasks: [email, defineTask({ name: 'b', aliases: ['email'] })] },
       /'email' names two tasks/,
     ],
+    [
+      'a task whose onDead is not under tasks',
+      { tasks: [defineTask({ name: 'a', onDead: anything })] },
+      /tasks: lack 'anything', which is onDead of the task 'a': add it, or its name to `tasksElsewhere`/,
+    ],
     ['an invalid task', { tasks: [{} as never] }, /tasks\.0: must be a task made by defineTask/],
     ['a queue name with a colon', { queues: { 'a:b': {} } }, /must be 1 to 80 characters/],
     [
@@ -339,6 +344,11 @@ describe('a call made without a mill', () => {
       'an ordered task with a priority',
       () => defineOrderedTask({ name: 's', priority: 1 } as never),
       /priority: is not an option/,
+    ],
+    [
+      'an ordered task with onDead',
+      () => defineOrderedTask({ name: 's', onDead: anything } as never),
+      /onDead: is not an option.* It is an option of a plain task/,
     ],
     ['a time limit of 0', () => defineTask({ name: 't', timeLimit: 0 }), /timeLimit: must be at least 1 ms/],
     [

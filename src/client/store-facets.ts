@@ -24,6 +24,10 @@ export function morgueOf(store: Store): Morgue {
 export const withoutSchedules =
   'Give them to a second mill on sqlite: or redis: that runs a task which enqueues into this one, or enqueue from a timer of your own.'
 
+/** The remedy for a store that keeps no deaths. */
+export const withoutDeaths =
+  'Leave `onDead` out and use `onExhausted`, which is called at most once, or use a store that keeps deaths until they are told.'
+
 export function schedulesOf({ schedules, traits }: Store): Schedules {
   if (schedules !== undefined) return schedules
   throw new UnsupportedByStoreError(traits.name, 'schedules', withoutSchedules)

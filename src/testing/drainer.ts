@@ -24,6 +24,7 @@ import type { SettleAnswer } from '../stores/contract/settle.js'
 import type { Store } from '../stores/contract/store.js'
 import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
+import { DeathTelling } from '../workers/death-telling.js'
 import { EndHooks } from '../workers/end-hooks.js'
 import { FoundEnds } from '../workers/found-ends.js'
 import { sweepOnce } from '../workers/join-sweeps.js'
@@ -95,11 +96,12 @@ export class Drainer implements RunReport {
   async drain(queues: readonly string[], limit: number): Promise<RanJob[]> {
     await this.#store.open(settingsOfAll(this.#parts.registry))
     const ran: RanJob[] = []
-    await this.#sweep()
+    const telling = DeathTelling.of(this.#parts, this.#store, queues)
+    await this.#sweep(telling)
     for (;;) {
       const claims = await this.#claim(queues)
       if (claims.length === 0) {
-        if (await this.#sweep()) continue
+        if (await this.#sweep(telling)) continue
         if (await this.#ticks.next(queues)) continue
         return ran
       }
@@ -114,13 +116,14 @@ export class Drainer implements RunReport {
 
   released(): void {}
 
-  /** Ends joins that wait for too long, and what they leave. False if there were none. */
-  async #sweep(): Promise<boolean> {
+  /** Ends joins that wait for too long, and what they leave, and tells deaths. False if there were none. */
+  async #sweep(telling: DeathTelling | undefined): Promise<boolean> {
     let found = 0
     for (let more = true; more; ) {
       const swept = await sweepOnce(this.#store, worker, this.#parts.events)
-      found += swept.found
-      more = swept.more
+      const { told = 0, more: isMore = false } = (await telling?.step()) ?? {}
+      found += swept.found + told
+      more = swept.more || isMore
     }
     return found > 0
   }

@@ -157,6 +157,7 @@ export class Worker implements AsyncDisposable {
     assembly.recoverer?.start()
     assembly.schedules?.start()
     assembly.joins?.start()
+    assembly.deaths?.start()
     this.#parts.events.emit('worker.started', { worker: this.id, queues: this.queues })
     this.#intakeOver = assembly.claimLoop.run().catch((error: unknown) => this.#failWith(error))
   }
@@ -304,8 +305,20 @@ export class Worker implements AsyncDisposable {
   }
 
   async #clearAway(assembly: WorkerAssembly): Promise<void> {
-    const { inFlight, claimLoop, settler, recoverer, adoption, sharing, limits, heartbeat, schedules, joins, store } =
-      assembly
+    const {
+      inFlight,
+      claimLoop,
+      settler,
+      recoverer,
+      adoption,
+      sharing,
+      limits,
+      heartbeat,
+      schedules,
+      joins,
+      deaths,
+      store,
+    } = assembly
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
         ? boundlessSettleMs
@@ -325,7 +338,8 @@ export class Worker implements AsyncDisposable {
     await endsWithin(brieflyMs(), assembly.claimLoop.calls.unheard.putBack())
     await settler.settled(leftMs())
     assembly.leavePublisher()
-    const removed = Promise.all([sharing?.stop(), limits?.stop(), heartbeat.stop(), ticksEnded]).then(() => {
+    const ended = [sharing?.stop(), limits?.stop(), heartbeat.stop(), ticksEnded, deaths?.stop()]
+    const removed = Promise.all(ended).then(() => {
       assembly.signs.stop()
       return store.workers?.remove(this.id)
     })

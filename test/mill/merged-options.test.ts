@@ -128,7 +128,18 @@ describe('an undefined option', () => {
 
   it('of a task counts as omitted', () => {
     const plain = ['queue', 'input', 'timeLimit', 'slowAfter', 'aliases', 'retry', 'group', 'expiresIn', 'idempotency']
-    const more = ['shouldRun', 'onExhausted', 'isolate', 'module', 'env', 'maxHeap', 'onSupervisorLoss', 'batch', 'run']
+    const more = [
+      'shouldRun',
+      'onExhausted',
+      'onDead',
+      'isolate',
+      'module',
+      'env',
+      'maxHeap',
+      'onSupervisorLoss',
+      'batch',
+      'run',
+    ]
     const ordered = ['id', 'score', 'group', 'batchSize', 'merge', 'maxPayloads', 'retry', 'onExhausted', 'run']
     const valuesOf = (task: object) =>
       Object.fromEntries(Object.entries(task).filter(([, value]) => typeof value !== 'function' && value !== undefined))

@@ -3,6 +3,7 @@
 import {
   bury,
   cancel,
+  type Death,
   defineOrderedTask,
   defineSignal,
   defineTask,
@@ -98,6 +99,34 @@ describe('drain()', () => {
       ['parent', 'completed'],
     ])
     expect(await mill.job(ran[1]!.id).record()).toMatchObject({ parent: { id, task: 'parent' } })
+  })
+
+  it('tells deaths, whatever brought them about', async () => {
+    const told: Death[] = []
+    const obituary = defineTask({
+      name: 'obituary',
+      async run(death: Death, ctx) {
+        told.push(death)
+        await ctx.enqueue(mail, { to: death.job })
+      },
+    })
+    const dying = defineTask({ name: 'dying', onDead: obituary, run: async (how: string) => bury(how) })
+    const mill = made({ tasks: [dying, obituary, mail] })
+    const by = await mill.enqueueMany(dying, ['itself', 'an operator'])
+    await mill.queue('default').jobs.bury([by[1]!.id])
+    const ran = await mill.drain()
+    await mill.queue('default').morgue.revive([by[0]!.id])
+    const again = await mill.drain()
+
+    expect(told.map(({ job, reason }) => [job, reason]).sort()).toEqual(
+      [by[0], by[0], by[1]].map((job, i) => [job!.id, i === 2 ? 'buried' : 'itself']).sort(),
+    )
+    expect(ran.filter(({ task }) => task === 'mail').map(({ result }) => result)).toHaveLength(2)
+    expect(again.map(({ task, state }) => [task, state])).toEqual([
+      ['dying', 'dead'],
+      ['obituary', 'completed'],
+      ['mail', 'completed'],
+    ])
   })
 
   it('leaves jobs for later until the clock has reached them', async () => {

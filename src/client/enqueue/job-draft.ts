@@ -20,6 +20,7 @@ import { groupMistake, groupNameOf, idMistake, orderedIdOf } from '../../core/va
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { StoreTraits } from '../../stores/contract/store.js'
+import { withoutDeaths } from '../store-facets.js'
 import { type CheckedAgainst, checkedQueue, nameOf, wrong } from './draft-checks.js'
 import type { DraftWarnings } from './draft-warnings.js'
 
@@ -175,6 +176,7 @@ function plainDraft(
     if (group !== undefined) job.group = group
   }
   if (options.ifWaiting === 'replace') job.ifWaiting = 'replace'
+  if (task.onDead !== undefined) job.tellsDeath = tellsDeath(task, rules)
   if (options.fields !== undefined && Object.keys(options.fields).length > 0) job.fields = { ...options.fields }
   const bytes = addContent(job, queue, task, options, originOf(item), rules)
   const expiresMs = expiryOf(task, options, job, rules)
@@ -244,6 +246,12 @@ function expiryOf(
       `expiresIn (${expiresMs} ms) must be longer than delay (${delayMs} ms), or the job would expire before it is due.`,
     )
   return expiresMs
+}
+
+/** Throws `UnsupportedByStoreError`. */
+function tellsDeath({ name }: AnyPlainTask, { traits }: DraftEnvironment): true {
+  if (traits.deaths) return true
+  throw new UnsupportedByStoreError(traits.name, `\`onDead\` of task '${name}'`, withoutDeaths)
 }
 
 /** The bound of a debounce, in ms. Throws `InvalidJobError`. */
@@ -322,6 +330,7 @@ class JobInMaking implements NewJob {
   declare atMostMs?: number
   declare ifWaiting?: 'replace'
   declare fields?: JobFields
+  declare tellsDeath?: true
 
   constructor(id: string, task: string, payload: Payload, priority: number, rememberMs: number) {
     this.id = id

@@ -121,7 +121,7 @@ function progressOf({ sets, waitsUntil }: StoredJoin): JoinProgress {
 const failedReasons: readonly (string | undefined)[] = ['max-retries', 'no-retries', 'unrecoverable']
 
 /** The attempt that runs or comes next; of a job that has ended, the last one. */
-function attemptOf({ state, reason, attempt }: StoredJob): number {
+export function attemptOf({ state, reason, attempt }: Pick<StoredJob, 'state' | 'reason' | 'attempt'>): number {
   return state === 'dead' && failedReasons.includes(reason) ? Math.max(1, attempt - 1) : attempt
 }
 

@@ -44,7 +44,7 @@ const places: Readonly<Record<string, readonly string[]>> = {
   'the mill': ['idempotency', 'maxPayloadBytes', 'middleware', 'schedules', 'tasks'],
   'a queue': ['lease', 'maxCrashes', 'maxPending', 'maxRunning', 'retention', 'shards', 'throttle', 'weight'],
   'a task': ['onExhausted', 'retry', 'timeLimit'],
-  'a plain task': ['batch', 'expiresIn', 'isolate', 'joins', 'shouldRun', 'signals'],
+  'a plain task': ['batch', 'expiresIn', 'isolate', 'joins', 'onDead', 'shouldRun', 'signals'],
   'an ordered task': ['batchSize', 'maxPayloads', 'merge', 'score'],
   'enqueue, for a task with joins': ['after', 'sealWithin', 'within'],
   enqueue: ['atMost', 'delay', 'expiresIn', 'ifWaiting', 'meta', 'priority', 'runAt'],

@@ -6,7 +6,7 @@
 import * as v from 'valibot'
 import type { FateCounts } from '../job/job.js'
 import { exactly } from '../values/option-check.js'
-import type { TaskHeader, TaskResult } from './task-definition.js'
+import { isDefinition, type TaskHeader, type TaskResult } from './task-definition.js'
 
 /** Some task whose jobs may be waited for: any but an ordered one. */
 // biome-ignore lint/suspicious/noExplicitAny: as of any task
@@ -115,12 +115,8 @@ export interface MemberSet {
 const mostSets = 100
 const nameForm = 'a letter, then at most 63 letters, digits, - or _'
 
-function isTask(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'handle' in value && 'kind' in value
-}
-
 const memberTask = v.pipe(
-  v.custom<MemberTask>(isTask, 'must be a task, many(task) or { task, onDead }'),
+  v.custom<MemberTask>(isDefinition, 'must be a task, many(task) or { task, onDead }'),
   v.check(
     ({ kind }) => kind === 'plain',
     'must not be an ordered task: its jobs gather payloads and have no end of their own. Let its handler enqueue jobs of a plain task',

@@ -112,6 +112,7 @@ export interface OrderedTask<
 > extends TaskHeader<Name, Input, Output, undefined, QueueName, Context> {
   readonly kind: 'ordered'
   readonly joins: undefined
+  readonly onDead: undefined
   readonly id: ((input: Input) => string | number) | undefined
   readonly score: ((input: Input) => number) | undefined
   readonly group: ((id: string) => string | number) | undefined
@@ -190,6 +191,7 @@ export function defineOrderedTask<Name extends string, Input, Output, QueueName 
     kind: 'ordered',
     joins: undefined,
     ...rest,
+    onDead: undefined,
     queue,
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,

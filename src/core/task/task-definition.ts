@@ -52,6 +52,14 @@ export type TaskResult<T extends DefinedTask> = NonNullable<T[typeof types]>['re
 /** The handle to a job of this task. */
 export type HandleOf<T extends DefinedTask> = JobHandle<TaskResult<T>, TaskInput<T>>
 
+/**
+ * Whether a value is a defined task. `isTask` of `any-task.ts` is for all who may know the tasks of each kind.
+ * @internal
+ */
+export function isDefinition(value: unknown): value is DefinedTask {
+  return typeof value === 'object' && value !== null && 'handle' in value && 'kind' in value
+}
+
 /** @internal */
 export const taskName = v.custom<string>(isTaskName, `must be ${taskNameForm}`)
 

@@ -7,6 +7,7 @@ import { type Duration, furthestMs } from '../values/duration.js'
 import { byteSize, callable, duration, exactly, whole } from '../values/option-check.js'
 import { exponential } from './backoff.js'
 import type { BatchContext, JobContext, JoinContext } from './contexts.js'
+import { type DeathTask, onDeadOption } from './death.js'
 import { type JoinSets, joinsOption, type MemberSet } from './join-sets.js'
 import type { OutcomeValue } from './outcome.js'
 import type { Schema } from './schema.js'
@@ -103,6 +104,13 @@ export interface TaskOptions<
    */
   readonly onExhausted?: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   /**
+   * The task that is told of each death of its jobs, by a job of its own whose input is a `Death`: once for each, whatever
+   * brought the job to the morgue, even if the process that did so died at that moment. Workers enqueue it that serve the
+   * queue of the dead job, at once or within seconds. A job is told of if its task had `onDead` when it was enqueued. Not on
+   * stores without the trait `deaths`. Default: none.
+   */
+  readonly onDead?: DeathTask<NoInfer<Input>> | undefined
+  /**
    * The signals that an operator may send to its jobs, by the command line, the dashboard or over HTTP: their data is
    * checked by the schema of the signal. Code sends any signal, named here or not. Default: none.
    */
@@ -137,6 +145,8 @@ export interface Task<
   readonly idempotencyMs: number | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
+  /** The task that is told of each death of its jobs. */
+  readonly onDead: DeathTask | undefined
   /** The signals that an operator may send to its jobs. */
   readonly signals: readonly AnySignal[]
   /** The handler; undefined if only producers know this task. */
@@ -214,7 +224,10 @@ export interface BatchTask<
   QueueName extends string = string,
   Context = unknown,
 > extends TaskHeader<Name, Input, Output, Result, QueueName, Context>,
-    Pick<Task<Name, Input, Output>, 'kind' | 'group' | 'expiresInMs' | 'idempotencyMs' | 'shouldRun' | 'onExhausted'> {
+    Pick<
+      Task<Name, Input, Output>,
+      'kind' | 'group' | 'expiresInMs' | 'idempotencyMs' | 'shouldRun' | 'onExhausted' | 'onDead'
+    > {
   readonly batch: Batch
   readonly joins: undefined
   readonly isolation: undefined
@@ -287,6 +300,7 @@ export interface JoinTask<
       | 'idempotencyMs'
       | 'shouldRun'
       | 'onExhausted'
+      | 'onDead'
       | 'signals'
     > {
   /** Its sets by their names. */
@@ -394,6 +408,7 @@ const optionsSchema = exactly({
   idempotency: v.optional(duration()),
   shouldRun: v.optional(callable<(input: unknown, job: RunningJob) => boolean | Promise<boolean>>()),
   onExhausted: v.optional(callable<(exhausted: ExhaustedJob<unknown>) => void | Promise<void>>()),
+  onDead: v.optional(onDeadOption),
   signals: v.optional(v.array(v.custom<AnySignal>(isSignal, 'must be a signal of `defineSignal()`')), []),
 })
 
@@ -491,12 +506,12 @@ export function defineTask(options: object): AnyPlainTask {
     mistakes.push({ path: 'signals', message: `has two of the name '${twice.name}': a job gets each name once` })
   refuseTask(what, given.name, mistakes)
   const { name, queue = 'default', input, run, retry, timeLimit, slowAfter, aliases } = given
-  const { group, shouldRun, onExhausted, batch, joins, expiresIn, idempotency, signals } = given
+  const { group, shouldRun, onExhausted, onDead, batch, joins, expiresIn, idempotency, signals } = given
   const isolation = isolationOf(given, timeLimit)
   const { max = isolation === undefined ? 4 : 0, backoff = exponential(), when } = retry
   const definition = {
     kind: 'plain',
-    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, isolation, batch, joins, signals },
+    ...{ name, queue, input, aliases, group, shouldRun, onExhausted, onDead, isolation, batch, joins, signals },
     timeLimitMs: timeLimit,
     slowAfterMs: slowAfter,
     expiresInMs: expiresIn,

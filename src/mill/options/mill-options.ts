@@ -273,6 +273,7 @@ export function checkOptions(options: MillOptions, traits: StoreTraits | undefin
   const schedules = given.schedules && new Map(Object.entries(given.schedules))
   const issues = [
     ...taskClashes(registry),
+    ...deathIssues(registry, given.tasksElsewhere),
     ...scheduleIssues(schedules, registry, given.tasksElsewhere),
     ...workerIssues(given.worker, registry),
   ]
@@ -329,6 +330,20 @@ function droppedNames(
       path: `${option}.${name}`,
       message: 'must have another name: every object of JavaScript has a property of this one',
     }))
+}
+
+/** Mistakes in `onDead`: the tasks that it names must be known. */
+function deathIssues(registry: Registry, tasksElsewhere: readonly string[]): ConfigIssue[] {
+  return [...registry.tasks.values()].flatMap(({ name, onDead }) =>
+    onDead === undefined || registry.find(onDead.name) !== undefined || tasksElsewhere.includes(onDead.name)
+      ? []
+      : [
+          {
+            path: 'tasks',
+            message: `lack '${onDead.name}', which is onDead of the task '${name}': add it, or its name to \`tasksElsewhere\` if only other workers run it`,
+          },
+        ],
+  )
 }
 
 /** Mistakes in the schedules: their tasks must be known. */

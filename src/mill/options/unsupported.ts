@@ -1,6 +1,6 @@
 /** Refusals of options that need a trait which the store lacks, each with a remedy. */
 
-import { withoutSchedules } from '../../client/store-facets.js'
+import { withoutDeaths, withoutSchedules } from '../../client/store-facets.js'
 import { UnsupportedByStoreError } from '../../core/errors.js'
 import type { Queue } from '../../core/queue/queue.js'
 import type { Registry } from '../../core/registry.js'
@@ -108,6 +108,7 @@ function taskRefusals(task: AnyTask, { name, leaseMs }: Queue, traits: StoreTrai
       `\`expiresIn\` of task '${task.name}'`,
       'Leave `expiresIn` out and let the handler compare `ctx.job.createdAt` with the time, or use a store that cancels such jobs.',
     ])
+  if (task.onDead !== undefined && !traits.deaths) refusals.push([`\`onDead\` of task '${task.name}'`, withoutDeaths])
   if (task.group !== undefined && !traits.groups)
     refusals.push([`the groups of task '${task.name}'`, 'Leave `group` out, or use a store with groups.'])
   return refusals

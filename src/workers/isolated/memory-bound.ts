@@ -21,7 +21,7 @@ export function isTooLarge(status: string, most: number): boolean {
   return bytes !== undefined && bytes > most
 }
 
-interface Death {
+interface WatchedEnd {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
   /** The last of its output. */
@@ -41,7 +41,7 @@ const abortCodes: readonly (number | null)[] = [134, 133]
  * True if the worker killed it for its size, or if V8 aborted and printed so. The words alone prove nothing, nor does a
  * signal.
  */
-export function ranOutOfMemory({ code, signal, tail, wasTooLarge }: Death): boolean {
+export function ranOutOfMemory({ code, signal, tail, wasTooLarge }: WatchedEnd): boolean {
   if (wasTooLarge && signal === 'SIGKILL') return true
   const hasAborted = abortSignals.includes(signal) || abortCodes.includes(code)
   return hasAborted && /(heap|process) out of memory/.test(tail)

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { nameClashes, Registry } from '#src/core/registry.js'
 import { isTask } from '#src/core/task/any-task.js'
+import { defineOrderedTask } from '#src/core/task/ordered-task.js'
 import { defineSignal } from '#src/core/task/signal.js'
 import { defineTask } from '#src/core/task/task.js'
 import type { Duration } from '#src/core/values/duration.js'
@@ -78,7 +79,7 @@ describe('a wrong definition', () => {
     'retry.backoff: must be a function that gives ms: `exponential()`, or `() => 30_000` for 30 s each time'
   const nameForm = 'must be 1 to 200 characters without control characters'
   const queueForm = 'must be 1 to 80 characters of A-Z a-z 0-9 . _ -, the first a letter or digit'
-  const table: [unknown, string][] = [
+  const table: [unknown, string | RegExp][] = [
     [{}, 'name: is missing'],
     [{ name: '' }, `name: ${nameForm}; got ""`],
     [{ name: 5 }, `name: ${nameForm}; got 5`],
@@ -101,6 +102,11 @@ describe('a wrong definition', () => {
     [{ name, group: 'host' }, 'group: must be a function; got "host"'],
     [{ name, shouldRun: 1n }, 'shouldRun: must be a function; got 1n'],
     [{ name, onExhausted: Symbol('s') }, 'onExhausted: must be a function; got Symbol(s)'],
+    [{ name, onDead: () => {} }, /^onDead: must be a task that takes a Death, made by defineTask\(\); got /],
+    [
+      { name, onDead: 'go-on' },
+      'onDead: must be a task that takes a Death, made by defineTask(); a set of `joins` takes that word: many(task, { onDead: \'go-on\' }); got "go-on"',
+    ],
     [{ name, signals: ['approved'] }, 'signals.0: must be a signal of `defineSignal()`; got "approved"'],
     [{ name, signals: [signal, signal] }, "signals: has two of the name 'approved': a job gets each name once"],
     [
@@ -118,7 +124,7 @@ describe('a wrong definition', () => {
     [{ name, aliases: ['old', ''] }, `aliases.1: ${nameForm}; got ""`],
     [
       { name, timelimit: '5m' },
-      'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, batch, joins, run, retry, group, expiresIn, idempotency, shouldRun, onExhausted, signals. Probably `timeLimit` is meant',
+      'timelimit: is not an option; check its spelling: there are name, queue, input, timeLimit, slowAfter, aliases, isolate, module, env, maxHeap, onSupervisorLoss, batch, joins, run, retry, group, expiresIn, idempotency, shouldRun, onExhausted, onDead, signals. Probably `timeLimit` is meant',
     ],
     [undefined, '(options): must be an object; got undefined'],
     [null, '(options): must be an object; got null'],
@@ -126,7 +132,18 @@ describe('a wrong definition', () => {
   ]
 
   it.each(table)('%o is refused with its path', (options, message) => {
-    expect(mistakes(options)).toEqual([message])
+    expect(mistakes(options)).toEqual([typeof message === 'string' ? message : expect.stringMatching(message)])
+  })
+
+  it('refuses a task for onDead that is ordered or waits for others', () => {
+    const one = defineTask({ name: 'one' })
+    expect(mistakes({ name, onDead: defineOrderedTask({ name: 'merging' }) })).toEqual([
+      'onDead: must not be an ordered task, whose payloads merge: let the handler of a plain task enqueue it',
+    ])
+    expect(mistakes({ name, onDead: defineTask({ name: 'joining', joins: { one } }) })).toEqual([
+      'onDead: must not be a task with `joins`, whose jobs wait for others: let the handler of a plain task enqueue it',
+    ])
+    expect(mistakes({ name, onDead: one })).toEqual([])
   })
 
   it('reports every mistake at once', () => {

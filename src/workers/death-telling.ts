@@ -1,0 +1,202 @@
+/**
+ * The telling of deaths: a worker looks for deaths of jobs whose tasks have `onDead`, and enqueues a job for each. The store
+ * keeps a death until it was told, and the id of that job follows from the death: so many may tell it, and one job comes of
+ * it.
+ */
+
+import { createHash } from 'node:crypto'
+import { attemptOf } from '../client/jobs/job-record.js'
+import { hasCode } from '../core/errors.js'
+import { ownError } from '../core/job/job-failures.js'
+import { timerMs } from '../core/platform/timer.js'
+import type { Registry } from '../core/registry.js'
+import type { Surroundings } from '../core/surroundings.js'
+import type { AnyTask } from '../core/task/any-task.js'
+import type { Death } from '../core/task/death.js'
+import { defined } from '../core/values/defined.js'
+import { digestId } from '../core/values/ids.js'
+import type { ChildClient } from '../runtime/run/child-calls.js'
+import type { Deaths, UntoldDeath } from '../stores/contract/job-records.js'
+import type { Store } from '../stores/contract/store.js'
+
+/** Between two looks of a worker: a death that was left untold is told within twice this time. */
+const lookMs = 5_000
+/** The most deaths of one step. Each may have the input of its job. */
+const mostAtOnce = 20
+/** The deaths of a task that could not be told are left alone for this long. */
+const pauseMs = 60_000
+/**
+ * How long the ids of the jobs are remembered after their end. If all workers of a queue die between such a job and the note
+ * that the death was told, it is told again by the next one: it knows the job for as long as this.
+ */
+const memory = '7d'
+
+interface TellingParts extends Surroundings {
+  readonly registry: Registry
+  readonly children: Pick<ChildClient, 'enqueueItem'>
+}
+
+type ToldTask = AnyTask & { readonly onDead: NonNullable<AnyTask['onDead']> }
+
+export class DeathTelling {
+  readonly #parts: TellingParts
+  readonly #deaths: Deaths
+  readonly #queues: readonly string[]
+  readonly #tasks: readonly ToldTask[]
+  /** Until when the deaths of a task are left alone, by its name, on the monotonic clock. */
+  readonly #pauses = new Map<string, number>()
+
+  private constructor(parts: TellingParts, deaths: Deaths, queues: readonly string[], tasks: readonly ToldTask[]) {
+    this.#parts = parts
+    this.#deaths = deaths
+    this.#queues = queues
+    this.#tasks = tasks
+  }
+
+  /** Of the deaths in these queues. Undefined if no task has `onDead`, or the store keeps no deaths. */
+  static of(
+    parts: TellingParts,
+    { deaths }: Pick<Store, 'deaths'>,
+    queues: readonly string[],
+  ): DeathTelling | undefined {
+    const { registry } = parts
+    const tasks = [...registry.tasks.values()].filter((task): task is ToldTask => task.onDead !== undefined)
+    const plain = queues.filter((name) => !registry.queue(name).ordered)
+    return deaths && tasks.length > 0 && plain.length > 0 ? new DeathTelling(parts, deaths, plain, tasks) : undefined
+  }
+
+  /** Whether jobs of this task are told of. */
+  tellsOf(task: string): boolean {
+    return this.#parts.registry.find(task)?.onDead !== undefined
+  }
+
+  /** Tells some deaths. Rejects if the store fails; what could not be told for another reason is reported and tried later. */
+  async step(): Promise<{ readonly told: number; readonly more: boolean }> {
+    const mono = this.#parts.clock.mono()
+    const asked = this.#tasks.filter(({ name }) => (this.#pauses.get(name) ?? mono) <= mono)
+    if (asked.length === 0) return { told: 0, more: false }
+    const names = asked.flatMap(({ name, aliases }) => [name, ...aliases])
+    const untold = await this.#deaths.untold(this.#queues, names, mostAtOnce)
+    const areTold = await Promise.all(untold.map((death) => this.#tell(death)))
+    const told = untold.filter((_, i) => areTold[i])
+    for (const queue of new Set(told.map((death) => death.queue)))
+      await this.#deaths.told(
+        queue,
+        told.filter((death) => death.queue === queue),
+      )
+    return { told: told.length, more: untold.length === mostAtOnce }
+  }
+
+  /** Whether it was told. Throws `StoreUnavailableError`. */
+  async #tell(untold: UntoldDeath): Promise<boolean> {
+    const { events, clock, registry } = this.#parts
+    const task = registry.find(untold.task) as ToldTask
+    const death = this.#deathIn(untold)
+    try {
+      await this.#enqueue(task, untold, death).catch((error: unknown) => {
+        if (!hasCode(error, 'payload-too-large') || !('input' in death)) throw error
+        const { input: _, ...rest } = death
+        return this.#enqueue(task, untold, rest)
+      })
+      return true
+    } catch (error) {
+      if (hasCode(error, 'store-unavailable') || hasCode(error, 'closed')) throw error
+      this.#pauses.set(task.name, clock.mono() + pauseMs)
+      events.emit('hook.failed', { hook: `onDead of task '${task.name}'`, error })
+      return false
+    }
+  }
+
+  async #enqueue({ onDead }: ToldTask, { queue, id, task, number, diedAt }: UntoldDeath, death: Death): Promise<void> {
+    await this.#parts.children.enqueueItem({
+      task: onDead as unknown as AnyTask,
+      input: death,
+      options: { id: idOfDeath(queue, id, number, diedAt), idempotency: memory },
+      origin: { parent: { queue, id, task } },
+    })
+  }
+
+  #deathIn(untold: UntoldDeath): Death {
+    const { id: job, queue, task, payload, codec, reason, crashes, diedAt } = untold
+    const error = untold.error && ownError(untold.error)
+    const attempt = attemptOf({ ...untold, state: 'dead' })
+    const rest = { attempt, crashes, diedAt, ...defined({ reason, error }) }
+    try {
+      return { job, queue, task, input: this.#parts.packing.unpack(payload, codec, 'payload', untold), ...rest }
+    } catch {
+      return { job, queue, task, ...rest }
+    }
+  }
+}
+
+/** Two deaths of one job have different numbers; those of two stores, or of one that lost its data, different times. */
+function idOfDeath(queue: string, id: string, number: number, diedAt: number): string {
+  return digestId(
+    createHash('sha256')
+      .update(JSON.stringify(['death', queue, id, number, diedAt]))
+      .digest(),
+  )
+}
+
+/** The looks of one worker: from time to time, and whenever it hears that a job of such a task was buried. */
+export class DeathLooks {
+  readonly #parts: TellingParts
+  readonly #telling: DeathTelling
+  readonly #isAsleep: () => boolean
+  readonly #unheard: () => void
+  #timer: NodeJS.Timeout | undefined
+  #underWay: Promise<void> | undefined
+  #isAsked = false
+  #isStopped = false
+
+  constructor(parts: TellingParts, telling: DeathTelling, { idle }: Pick<Store, 'idle'>) {
+    this.#parts = parts
+    this.#telling = telling
+    this.#isAsleep = () => idle?.isAsleep() === true
+    this.#unheard = parts.events.on('job.buried', ({ task }) => {
+      if (telling.tellsOf(task)) this.#look()
+    })
+  }
+
+  /** Spread out, so that workers do not all look at once. */
+  start(): void {
+    this.#plan(lookMs * this.#parts.random())
+  }
+
+  /** Resolves when what it has heard of is told, or when the store fails. */
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    this.#unheard()
+    clearTimeout(this.#timer)
+    await this.#underWay
+  }
+
+  /** An idle process may end meanwhile. */
+  #plan(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.#look(), timerMs(Math.ceil(ms))).unref()
+  }
+
+  /** One look at a time: who asks during one has another after it. */
+  #look(): void {
+    if (this.#isStopped) return
+    this.#isAsked = true
+    this.#underWay ??= this.#lookAll().finally(() => {
+      this.#underWay = undefined
+      if (!this.#isStopped) this.#plan(lookMs * (0.75 + this.#parts.random() / 2))
+    })
+  }
+
+  /** Never rejects. */
+  async #lookAll(): Promise<void> {
+    try {
+      while (this.#isAsked && !this.#isAsleep()) {
+        this.#isAsked = false
+        const { more } = await this.#telling.step()
+        this.#isAsked ||= more && !this.#isStopped
+      }
+    } catch (error) {
+      this.#parts.events.emit('store.failed', { call: 'deaths', error, retryMs: lookMs })
+    }
+  }
+}
