@@ -292,6 +292,11 @@ describe('a mill', () => {
       { tasks: [defineTask({ name: 'a', onDead: anything })] },
       /tasks: lack 'anything', which is onDead of the task 'a': add it, or its name to `tasksElsewhere`/,
     ],
+    [
+      'a task whose onDead is run elsewhere, in a queue that is not declared',
+      { tasks: [defineTask({ name: 'a', onDead: defineTask({ name: 'b', queue: 'c' }) })], tasksElsewhere: ['b'] },
+      /queues: lack 'c', the queue of 'b', which is onDead of the task 'a': declare it/,
+    ],
     ['an invalid task', { tasks: [{} as never] }, /tasks\.0: must be a task made by defineTask/],
     ['a queue name with a colon', { queues: { 'a:b': {} } }, /must be 1 to 80 characters/],
     [

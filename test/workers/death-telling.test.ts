@@ -1,5 +1,6 @@
 /** The telling of deaths: one job comes of each, whoever tells it and however often that is tried. */
 
+import { once } from 'node:events'
 import { bury, type Death, defineTask, type Mill, type MillOptions, many, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -9,6 +10,7 @@ import type { AnyTask } from '#src/core/task/any-task.js'
 import { declaredQueues } from '#src/mill/options/declared-queues.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
 import { DeathTelling } from '#src/workers/death-telling.js'
+import { storeAddress, workerChild } from '../end-to-end/worker-child.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { givenSurroundings } from '../runtime/given-surroundings.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
@@ -240,6 +242,40 @@ describe('a death', () => {
     expect(items).toHaveLength(1)
     expect(await untold(['unknown'])).toMatchObject([{ id: 'b' }])
   })
+})
+
+describe('a process that is killed at the moment of a burial', () => {
+  const program = `
+    import { defineTask, millrace } from 'millrace'
+    const report = defineTask({ name: 'obituary', queue: 'obituaries' })
+    const run = async () => { throw new Error('broken') }
+    const send = defineTask({ name: 'send', retry: { max: 0 }, onDead: report, run })
+    const mill = millrace({ store: process.env.TEST_STORE, tasks: [send, report] })
+    mill.on('job.buried', () => process.kill(process.pid, 'SIGKILL'))
+    const { id } = await mill.enqueue(send, 'input')
+    console.log(id)
+    await mill.worker().start()`
+
+  it.each(['sqlite', 'redis'] as const)(
+    'leaves the death to the next worker, on %s',
+    { timeout: 60_000 },
+    async (kind) => {
+      const store = await storeAddress(kind)
+      const child = await workerChild(program, store)
+      if (child.signalCode === null) await once(child, 'exit')
+      expect(child.signalCode).toBe('SIGKILL')
+      const { told, task } = obituaries()
+      const send = defineTask({ name: 'send', onDead: task })
+      const mill = testMill({ store, tasks: [send, task] })
+      const done = nextEvent(mill, 'job.completed')
+      await mill.worker().start()
+      await done
+
+      const { jobs } = await mill.queue('default').morgue.list()
+      expect(told).toMatchObject([{ job: jobs[0]!.id, input: 'input', reason: 'no-retries' }])
+      expect(await mill.queue('obituaries').depth()).toMatchObject({ ready: 0, processed: 1 })
+    },
+  )
 })
 
 it('jobs of a task without onDead cost its workers no look', async () => {

@@ -332,18 +332,23 @@ function droppedNames(
     }))
 }
 
-/** Mistakes in `onDead`: the tasks that it names must be known. */
+/** Mistakes in `onDead`: the tasks that it names must be known, and so must their queues. */
 function deathIssues(registry: Registry, tasksElsewhere: readonly string[]): ConfigIssue[] {
-  return [...registry.tasks.values()].flatMap(({ name, onDead }) =>
-    onDead === undefined || registry.find(onDead.name) !== undefined || tasksElsewhere.includes(onDead.name)
+  return [...registry.tasks.values()].flatMap(({ name, onDead }) => {
+    if (onDead === undefined || registry.find(onDead.name) !== undefined) return []
+    const which = `which is onDead of the task '${name}'`
+    if (!tasksElsewhere.includes(onDead.name))
+      return [
+        {
+          path: 'tasks',
+          message: `lack '${onDead.name}', ${which}: add it, or its name to \`tasksElsewhere\` if only other workers run it`,
+        },
+      ]
+    const isQueueKnown = registry.queues.has(onDead.queue)
+    return isQueueKnown
       ? []
-      : [
-          {
-            path: 'tasks',
-            message: `lack '${onDead.name}', which is onDead of the task '${name}': add it, or its name to \`tasksElsewhere\` if only other workers run it`,
-          },
-        ],
-  )
+      : [{ path: 'queues', message: `lack '${onDead.queue}', the queue of '${onDead.name}', ${which}: declare it` }]
+  })
 }
 
 /** Mistakes in the schedules: their tasks must be known. */
