@@ -3,10 +3,21 @@ import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { defineOrderedTask, defineTask, type Mill, type MillOptions, millrace, type Schema } from 'millrace'
+import {
+  bury,
+  type Death,
+  defineOrderedTask,
+  defineTask,
+  type JobHandle,
+  type Mill,
+  type MillOptions,
+  millrace,
+  type Schema,
+} from 'millrace'
 import { beforeEach, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { isSound } from '#src/stores/sqlite/file/sqlite-driver.js'
+import { nextEvent } from '../next-event.js'
 
 const bill = defineTask({ name: 'bill', queue: 'bills' })
 const sync = defineOrderedTask({
@@ -59,6 +70,22 @@ async function waiting(mill: Mill, queue = 'bills'): Promise<number> {
 }
 
 const invoices = (db: UserDatabase) => (db.prepare('SELECT count(*) AS n FROM invoice').get() as { n: number }).n
+
+it('a job of a task with onDead has its death reported as any', async () => {
+  const told: unknown[] = []
+  const report = defineTask({ name: 'report', run: async ({ job }: Death) => void told.push(job) })
+  const send = defineTask({ name: 'send', onDead: report, run: async () => bury('refused') })
+  const mill = await readyMill({ tasks: [send, report] })
+  const db = connection()
+  db.exec('BEGIN IMMEDIATE')
+  const { id } = mill.enqueueIn(db, send, 1) as JobHandle
+  db.exec('COMMIT')
+  const done = nextEvent(mill, 'job.completed')
+  await mill.worker().start()
+  await done
+
+  expect(told).toEqual([id])
+})
 
 it('a job is committed with the rows of its transaction, and invisible before', async () => {
   const mill = await readyMill()

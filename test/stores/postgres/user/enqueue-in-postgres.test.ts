@@ -1,6 +1,6 @@
 /** `enqueueIn` on a Postgres store: in the transactions of the clients that users have. */
 
-import { defineTask, type Mill, type MillOptions, millrace } from 'millrace'
+import { bury, type Death, defineTask, type Mill, type MillOptions, millrace } from 'millrace'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { nextEvent } from '../../../next-event.js'
@@ -80,6 +80,18 @@ describe.each(Object.keys(clients))('in a transaction of %s', (name) => {
       expect(await waiting(mill)).toBe(0)
     },
   )
+
+  it('a job of a task with onDead has its death reported as any', async () => {
+    const told: unknown[] = []
+    const report = defineTask({ name: 'report', run: async ({ job }: Death) => void told.push(job) })
+    const send = defineTask({ name: 'send', onDead: report, run: async () => bury('refused') })
+    const { mill } = await scene({ tasks: [send, report], queues: {} })
+    const done = nextEvent(mill, 'job.completed')
+    const { id } = await client.transact('read committed', async ({ tx }) => mill.enqueueIn(tx, send, 1))
+    await mill.worker().start()
+    await done
+    expect(told).toEqual([id])
+  })
 
   it('a refusal is an answer: the transaction goes on', async () => {
     const { mill, bill } = await scene({ queues: { bills: { maxPending: 1 } } })
