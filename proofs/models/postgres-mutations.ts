@@ -187,6 +187,7 @@ const joined = `
 * only dead members let a join go on
 - dead + cancelled + expired ELSE 0
 + dead ELSE 0
+! the ends of members
 * a revived join has no new time to wait
 - late_at = ms + within_ms, seal_by
 + late_at = late_at, seal_by
