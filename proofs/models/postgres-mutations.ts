@@ -191,6 +191,7 @@ const joined = `
 * a revived join has no new time to wait
 - late_at = ms + within_ms, seal_by
 + late_at = late_at, seal_by
+! joins that die
 * results are kept that nobody has asked for
 - CASE x.keeps_results WHEN 1 THEN t.payload END
 + t.payload
