@@ -344,6 +344,21 @@ export const joinDeaths = joinConcern('joins that die', [], {
     assert.equal(await scene.state(), 'dead: join-late')
   },
 
+  async 'a join that is sealed after its revival has its time anew'(scene) {
+    await scene.join({ sets: { all: {} }, withinMs: 5_000 })
+    await scene.advance(5_000)
+    await scene.sweep()
+    await scene.records.morgue.revive('mail', 'all')
+    await scene.advance(4_000)
+    await scene.seal({ all: 1 })
+    await scene.advance(999)
+    await scene.sweep()
+    assert.equal(await scene.state(), 'waiting')
+    await scene.advance(1)
+    await scene.sweep()
+    assert.equal(await scene.state(), 'dead: join-late')
+  },
+
   async 'a join with a member that is gone for good is not revived'(scene) {
     await scene.join({ sets: { all: 2 } })
     await scene.records.cancel(members, { ids: ['join.all.1'] })
