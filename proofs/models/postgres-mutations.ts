@@ -178,6 +178,7 @@ const joined = `
 * of members that complete together one is counted
 - SET completed = completed + c.n
 + SET completed = completed + 1
+! joins
 * a member that is cancelled does not end a join that holds
 - IF s.on_dead = 'fail' OR (s.on_dead = 'hold' AND e.fate <> 1) THEN
 + IF s.on_dead = 'fail' THEN
@@ -193,8 +194,9 @@ const joined = `
 + late_at = late_at, seal_by
 ! joins that die
 * results are kept that nobody has asked for
-- CASE x.keeps_results WHEN 1 THEN t.payload END
-+ t.payload
+- CASE p->>5 WHEN '1' THEN p_result END
++ p_result
+! joins
 `
 
 const stepped = `
@@ -215,6 +217,7 @@ const stepped = `
 * a job that is to run now sleeps on
 - UPDATE @.step SET until = ms WHERE id = o.id
 + UPDATE @.step SET until = until WHERE id = o.id
+! steps
 `
 
 export const postgresMutations: ReadonlyMap<SequenceKind, readonly Mutation[]> = new Map(

@@ -155,7 +155,7 @@ BEGIN
       WITH t AS (DELETE FROM @.join_report WHERE n >= p_from AND queue = e.queue AND id = e.id AND fate = 0 RETURNING *),
       kept AS (
         INSERT INTO @.join_end (sid, number, fate, codec, payload)
-        SELECT x.sid, t.number, 0, CASE x.keeps_results WHEN 1 THEN t.codec END, CASE x.keeps_results WHEN 1 THEN t.payload END
+        SELECT x.sid, t.number, 0, t.codec, t.payload
         FROM t JOIN @.queue m ON m.qid = t.member_qid
           JOIN @.join_set x ON x.jid = j AND x.name = t.set_name AND x.queue = m.name AND t.number < x.added
             AND t.member = CASE x.is_many WHEN 1 THEN x.ids || '.' || t.number ELSE x.ids END
@@ -178,7 +178,7 @@ BEGIN
         IF FOUND THEN UPDATE @.join_set SET dead = dead - 1 WHERE sid = s.sid; END IF;
         CONTINUE;
       END IF;
-      INSERT INTO @.join_end (sid, number, fate, error) VALUES (s.sid, e.number, e.fate, CASE s.keeps_results WHEN 1 THEN e.error END)
+      INSERT INTO @.join_end (sid, number, fate, error) VALUES (s.sid, e.number, e.fate, e.error)
         ON CONFLICT DO NOTHING;
       is_new := FOUND;
       IF NOT is_new AND e.fate = 2 AND s.on_dead <> 'go-on' THEN
