@@ -87,9 +87,7 @@ describe.each(Object.keys(clients))('in a transaction of %s', (name) => {
     const send = defineTask({ name: 'send', onDead: report, run: async () => bury('refused') })
     const { mill } = await scene({ tasks: [send, report], queues: {} })
     const done = nextEvent(mill, 'job.completed')
-    await client.transact('read committed', async ({ tx }) => {
-      await mill.enqueueIn(tx, send, 1, { id: 'a' })
-    })
+    await client.transact('read committed', async ({ tx }) => void (await mill.enqueueIn(tx, send, 1, { id: 'a' })))
     await mill.worker().start()
     await done
     expect(told).toEqual(['a'])
