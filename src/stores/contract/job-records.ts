@@ -289,8 +289,11 @@ export interface UntoldDeath extends JobKey {
  * is revived and dies again has another death.
  */
 export interface Deaths {
-  /** Deaths of jobs of these tasks in these queues, at most `limit`, those of a queue from the oldest on. */
+  /**
+   * Deaths of jobs of these tasks in these queues, at most `limit`, those of a task in a queue from the oldest on. Those of
+   * other tasks cost nothing, however many are kept: perhaps nobody knows these tasks any more.
+   */
   untold(queues: readonly string[], tasks: readonly string[], limit: number): Promise<UntoldDeath[]>
   /** Forgets these deaths; one that is not kept is passed over. */
-  told(queue: string, deaths: readonly Pick<UntoldDeath, 'id' | 'number'>[]): Promise<void>
+  told(queue: string, deaths: readonly Pick<UntoldDeath, 'id' | 'task' | 'number'>[]): Promise<void>
 }

@@ -111,7 +111,7 @@ export const shardKeys = [
   'steps',
   /** Sorted set by the instant in ms at which their time is over: jobs that wait for a signal: sequence, id. */
   'signal-waits',
-  /** Sorted set by their numbers, which `deaths` in `meta` counts: deaths that nobody was told of (`redis-deaths.ts`). */
+  /** Sorted set: deaths that nobody was told of (`redis-deaths.ts`). `deaths` in `meta` is the number of the last. */
   'deaths',
 ] as const
 

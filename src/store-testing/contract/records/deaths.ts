@@ -143,7 +143,7 @@ export const deaths = plainConcern('deaths', [hasDeaths], {
       const [first, second] = await untold(scene)
       const other = await scene.harness.open()
       await other.deaths!.told(scene.queue, [second!])
-      await deathsOf(scene).told(scene.queue, [second!, { id: 'never', number: first!.number }])
+      await deathsOf(scene).told(scene.queue, [second!, { ...first!, id: 'never' }])
       await deathsOf(scene).told(scene.queue, [])
       assert.deepEqual(await untoldIds(scene), ['a', 'c'])
     },

@@ -6,14 +6,14 @@ import { sqlFunction } from '../schema/sql-function.js'
 import { payloadFrom, textFrom } from '../schema/stored-payload.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
 
-/** Takes queues, names of tasks and a limit. Returns the oldest deaths of their jobs, each as `DeathColumns`. */
+/** Takes queues, names of tasks and a limit. It sorts what it finds, and does not go through those of all tasks in their order. Returns the oldest deaths of their jobs, each as `DeathColumns`. */
 const untoldDeaths = sqlFunction(
   'untold_1',
   'p_qs int[], p_tasks text[], p_most int',
   'json',
   `BEGIN
   RETURN (SELECT coalesce(json_agg(json_build_array(qid, n, id, task, attempt, crashes, died_ms, error, reason, codec, payload) ORDER BY n), '[]')
-    FROM (SELECT * FROM @.death WHERE qid = ANY (p_qs) AND task = ANY (p_tasks) ORDER BY n LIMIT p_most) d);
+    FROM (SELECT * FROM @.death WHERE qid = ANY (p_qs) AND task = ANY (p_tasks) ORDER BY n + 0 LIMIT p_most) d);
 END`,
 )
 

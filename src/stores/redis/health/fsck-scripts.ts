@@ -197,7 +197,8 @@ own_checks['signal-waits'] = function(member, score)
 end
 sets['signal-waits'] = true
 own_checks.deaths = function(death, score)
-  if #death < 28 or unpackn('>I7', death) ~= tonumber(score) then say('unreadable', name, score) end
+  local task_end = find(death, '\0', 1, true)
+  if not task_end or #death < task_end + 28 or score ~= '0' then say('unreadable', name, sub(death, 1, (task_end or 1) - 1)) end
 end
 sets.deaths = true
 `

@@ -361,8 +361,8 @@ end
 -- The form of a death is in redis-deaths.ts.
 local function keep_death(j, error)
   local n, reason, kept = call('HINCRBY', META, 'deaths', 1), j.reason, error or call('HGET', NOTES, 'e' .. j.id)
-  local head = pack('>I7I6I3I2I4I4', n, now, j.attempt, j.crashes, reason and #reason + 1 or 0, kept and #kept + 1 or 0)
-  call('ZADD', DEATHS, string.format('%d', n), head .. j.task .. '\0' .. j.id .. '\0' .. (reason or '') .. (kept or '') .. call('HGET', JOBS, j.id))
+  local head = j.task .. '\0' .. pack('>I7I6I3I2I4I4', n, now, j.attempt, j.crashes, reason and #reason + 1 or 0, kept and #kept + 1 or 0)
+  call('ZADD', DEATHS, 0, head .. j.id .. '\0' .. (reason or '') .. (kept or '') .. call('HGET', JOBS, j.id))
 end
 ${goingBack('  expire_again(j)\n')}local function bury(j, reason, error)
   stay(j)

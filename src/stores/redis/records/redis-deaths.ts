@@ -10,7 +10,7 @@ import { shardHolding } from '../redis-layout.js'
 import { partialReplies } from '../shards/redis-damage.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 
-/** Of a death, before its task: number 7, instant 6, attempt 3, crashes 2, lengths of reason and error + 1, or 0, 4 each. */
+/** Of a death, behind its task and NUL: number 7, instant 6, attempt 3, crashes 2, lengths of reason and error + 1, or 0, 4 each. */
 const headBytes = 26
 
 /** `refuseClosed` throws `ClosedError`. */
@@ -26,7 +26,7 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
         shards.map(async (shard) => ({ shard, reply: await queues.run(shard, untoldScript, args) })),
       )
       const deaths = replies.flatMap(({ shard, reply }) =>
-        listIn(reply).map((death) => deathIn(shard.queue, bytesIn(death))),
+        listIn(reply).flatMap((death) => deathIn(shard.queue, bytesIn(death)) ?? []),
       )
       return deaths.sort((a, b) => a.diedAt - b.diedAt || a.number - b.number).slice(0, limit)
     },
@@ -35,25 +35,31 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
       refuseClosed()
       const [queue] = await queues.find([name])
       await Promise.all(
-        deaths.map(({ id, number }) => queues.run(shardHolding(queue!, id), toldScript, [String(number), id])),
+        deaths.map(({ id, task, number }) =>
+          queues.run(shardHolding(queue!, id), toldScript, [task, String(number), id]),
+        ),
       )
     },
   }
 }
 
-/** A death is its head, its task and NUL, its id and NUL, its reason, its error, and the record of the job. */
-export function deathIn(queue: string, death: Buffer): UntoldDeath {
-  const number = readNumber(death, 0, 7)
-  const [diedAt, attempt, crashes] = [readNumber(death, 7, 6), readNumber(death, 13, 3), readNumber(death, 16, 2)]
-  const [reasonLength, errorLength] = [readNumber(death, 18, 4) - 1, readNumber(death, 22, 4) - 1]
-  const taskEnd = death.indexOf(0, headBytes)
-  const idEnd = death.indexOf(0, taskEnd + 1)
+/**
+ * A death is its task and NUL, its head, its id and NUL, its reason, its error, and the record of the job. Undefined for what
+ * cannot be one.
+ */
+function deathIn(queue: string, death: Buffer): UntoldDeath | undefined {
+  const head = death.indexOf(0) + 1
+  if (death.length < head + headBytes + 2) return undefined
+  const at = (offset: number, length: number) => readNumber(death, head + offset, length)
+  const [number, diedAt, attempt, crashes] = [at(0, 7), at(7, 6), at(13, 3), at(16, 2)]
+  const [reasonLength, errorLength] = [at(18, 4) - 1, at(22, 4) - 1]
+  const idEnd = death.indexOf(0, head + headBytes)
   const reasonEnd = idEnd + 1 + Math.max(0, reasonLength)
   const errorEnd = reasonEnd + Math.max(0, errorLength)
   const text = (from: number, to: number) => utf8(death.toString('latin1', from, to))
   const { payload, codec } = readRecord(death.subarray(errorEnd))
   return {
-    ...{ queue, id: text(taskEnd + 1, idEnd), number, task: text(headBytes, taskEnd), payload },
+    ...{ queue, id: text(head + headBytes, idEnd), number, task: text(0, head - 1), payload },
     ...(codec === undefined ? {} : { codec }),
     ...{ attempt, crashes, diedAt },
     ...(errorLength < 0 ? {} : { error: text(reasonEnd, errorEnd) }),
@@ -70,30 +76,26 @@ function deathScript(
   return shardScript(name, 'plain', () => withJobs(`${guard}${text}`), flags)
 }
 
-/** ARGV: how many, then the tasks. Returns deaths of jobs of these tasks, the oldest first. */
+/** ARGV: how many, then the tasks. Returns deaths of jobs of these tasks, for each the oldest first. */
 const untoldScript = deathScript(
   'deaths-untold',
-  `
-local most, tasks, found, from, some = tonumber(ARGV[1]), {}, {}, '-inf', nil
-for i = 2, #ARGV do tasks[ARGV[i]] = true end
-repeat
-  some = call('ZRANGE', DEATHS, from, '+inf', 'BYSCORE', 'LIMIT', 0, 20)
-  for _, death in ipairs(some) do
-    from = '(' .. string.format('%d', (unpackn('>I7', death)))
-    if tasks[string.match(death, '^%Z*', ${headBytes + 1})] and #found < most then found[#found + 1] = death end
-  end
-until #some < 20 or #found >= most
+  String.raw`
+local found = {}
+for i = 2, #ARGV do
+  for _, death in ipairs(call('ZRANGE', DEATHS, '[' .. ARGV[i] .. '\0', '(' .. ARGV[i] .. '\1', 'BYLEX', 'LIMIT', 0, ARGV[1])) do found[#found + 1] = death end
+end
 return found
 `,
   { readOnly: true },
 )
 
-/** ARGV: the number of a death, and the id of its job. Removes it. */
+/** ARGV: the task and the number of a death, and the id of its job. Removes it. */
 const toldScript = deathScript(
   'deaths-told',
-  `
-for _, death in ipairs(call('ZRANGE', DEATHS, ARGV[1], ARGV[1], 'BYSCORE')) do
-  if string.match(death, '^%Z*%z(%Z*)', ${headBytes + 1}) == ARGV[2] then call('ZREM', DEATHS, death) end
+  String.raw`
+local head, n = ARGV[1] .. '\0', tonumber(ARGV[2])
+for _, death in ipairs(call('ZRANGE', DEATHS, '[' .. head .. pack('>I7', n), '(' .. head .. pack('>I7', n + 1), 'BYLEX')) do
+  if string.match(death, '^%Z*', #head + ${headBytes + 1}) == ARGV[3] then call('ZREM', DEATHS, death) end
 end
 `,
   { whenFull: true },

@@ -335,9 +335,9 @@ CREATE TABLE join_failed (n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NO
 const deathTable = `
 CREATE TABLE death (
   qid INTEGER NOT NULL,
+  task TEXT NOT NULL,
   n INTEGER NOT NULL,
   id TEXT NOT NULL,
-  task TEXT NOT NULL,
   attempt INTEGER NOT NULL,
   crashes INTEGER NOT NULL,
   died_at INTEGER NOT NULL,
@@ -345,7 +345,7 @@ CREATE TABLE death (
   reason TEXT,
   codec TEXT,
   payload BLOB NOT NULL,
-  PRIMARY KEY (qid, n)
+  PRIMARY KEY (qid, task, n)
 ) WITHOUT ROWID;
 `
 

@@ -15,25 +15,26 @@ export class SqliteDeaths {
     this.#transaction = transaction
     this.#untold = transaction.db.prepare(
       `SELECT n AS number, id, task, attempt, crashes, died_at AS diedAt, error, reason, codec, payload FROM death
-       WHERE qid = ? AND task IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ?`,
+       WHERE qid = ? AND task = ? ORDER BY n LIMIT ?`,
     )
-    this.#told = transaction.db.prepare('DELETE FROM death WHERE qid = ? AND n = ? AND id = ?')
+    this.#told = transaction.db.prepare('DELETE FROM death WHERE qid = ? AND task = ? AND n = ? AND id = ?')
   }
 
   untold(names: readonly string[], tasks: readonly string[], limit: number): UntoldDeath[] {
-    const asked = JSON.stringify(tasks)
     const deaths: UntoldDeath[] = []
     for (const queue of names) {
       const { qid } = this.#transaction.queues.get(queue)
-      for (const row of this.#untold.all(qid, asked, limit - deaths.length) as Row[]) deaths.push(deathIn(queue, row))
-      if (deaths.length === limit) break
+      for (const task of tasks) {
+        for (const row of this.#untold.all(qid, task, limit - deaths.length) as Row[]) deaths.push(deathIn(queue, row))
+        if (deaths.length === limit) return deaths
+      }
     }
     return deaths
   }
 
-  told(queue: string, deaths: readonly Pick<UntoldDeath, 'id' | 'number'>[]): void {
+  told(queue: string, deaths: readonly Pick<UntoldDeath, 'id' | 'task' | 'number'>[]): void {
     const { qid } = this.#transaction.queues.get(queue)
-    for (const { id, number } of deaths) this.#told.run(qid, number, id)
+    for (const { id, task, number } of deaths) this.#told.run(qid, task, number, id)
   }
 }
 
