@@ -36,6 +36,12 @@ const plain = `
 - AND stamp > p_t AND fence = 0
 + AND stamp > p_t + 1000000 AND fence = 0
 @ postgres/work/end-functions.js
+* a job that fails forgets that its death is to be reported
+- flags = o.flags & 372 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END
++ flags = o.flags & 116 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END
+* the death of a job is not kept
+- IF e."to" = 'dead' AND o.flags & 256 > 0 THEN
++ IF false THEN
 * a retry is due a ms later
 - ELSE (t + e.delay) * way END
 + ELSE (t + e.delay + 1000) * way END
@@ -82,6 +88,10 @@ const plain = `
 - t / 1000 + expires,
 + t / 1000 + expires + 1,
 @ postgres/records/record-functions.js
+* the second death of a job that was revived is not kept
+- e.flags & 368 | CASE WHEN has_notes
++ e.flags & 112 | CASE WHEN has_notes
+! deaths
 * a revived job has its old place
 - nextval('@.job_seq') * way, e.seq, t * way,
 + nextval('@.job_seq') * way, e.seq, e.stamp * way,

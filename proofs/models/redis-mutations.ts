@@ -140,6 +140,14 @@ export const redisMutations = mutationsIn(String.raw`
 -   if until_at > 0 then call('ZADD', SIGNAL_WAITS, string.format('%.0f', until_at), j.seq .. j.id) end
 ! signals
 @ redis/lua/prelude.js
+* no death is kept
+- if j.tells then keep_death(j, error) end
+* a death lacks the error of the failure before
+- j.reason, error or call('HGET', NOTES, 'e' .. j.id)
++ j.reason, error
+* the mark behind the memory of an id is passed over
+- tonumber(remember), mark == '!'
++ tonumber(remember), false
 * the steps of a job stay when it is gone
 -   if j.steps then late.entries().drop(j) end
 ! steps

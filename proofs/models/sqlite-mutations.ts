@@ -63,6 +63,13 @@ export const sqliteMutations = mutationsIn(`
 - qid = ?1 AND until <= ?2
 + qid = ?1 AND until <= ?2 + 1000
 @ sqlite/rows/sqlite-job.js
+* no death is kept
+- changeOne(this.#keepDeath, this.#nextDeath.get().n, rid)
++ {}
+* the number of a death comes again
+- DO UPDATE SET value = value + 1
++ DO UPDATE SET value = 1 - value
+! deaths
 * a checkpoint stays where its job is completed with a kept result
 - this.checkpoints.dropCheckpoint(job.rid)
 + {}

@@ -107,6 +107,17 @@ export const deaths = plainConcern('deaths', [hasDeaths], {
     await diesBy(scene, (id) => scene.records.bury(queue, { ids: [id] }), { delayMs: 60_000, expiresMs: 90_000 })
   }),
 
+  'a death without an error of its own has that of the failure before': plainCase(
+    [hasDeaths, records],
+    async (scene) => {
+      await scene.add({ id: 'a', ...telling })
+      await scene.end(await scene.claimOne(), { kind: 'retry', delayMs: 9_000, error: 'first' })
+      await scene.records.bury(scene.queue, 'all')
+      const [{ error, reason, attempt }] = (await untold(scene)) as [UntoldDeath]
+      assert.deepEqual({ error, reason, attempt }, { error: 'first', reason: 'buried', attempt: 2 })
+    },
+  ),
+
   'a job that waits for a signal dies when it is buried': plainCase([hasDeaths, records, steps], async (scene) => {
     await diesBy(scene, async (id) => {
       await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })
