@@ -184,7 +184,7 @@ it('a long sequence has every verb and every end of a claim', () => {
         'resume',
         'reschedule',
       ],
-      ...['revive', 'runNow', 'set fields', 'setLimits', 'settle', 'watch', 'workers'],
+      ...['revive', 'runNow', 'set fields', 'setLimits', 'settle', 'tell', 'watch', 'workers'],
     ].sort(),
   )
   const ends = commands
