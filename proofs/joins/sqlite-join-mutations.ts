@@ -33,16 +33,16 @@ export const sqliteJoinMutations = mutationsIn(`
 ! joins that die
 @ sqlite/work/sqlite-completion.js
 * members that complete together are unheard
-- this.#transaction.joins.report({ ...results?.get(id), queue: queue.name, id, places, fate: 'completed' });
+- this.#report(queue, id, places, results?.get(id));
 + void 0;
 ! the ends of members
-* the results of members that complete together are not handed over
-- ...results?.get(id), queue: queue.name, id, places
-+ queue: queue.name, id, places
+* a member that completes alone is unheard
+- if (places !== null)
++ if (places === undefined)
 ! the ends of members
-* members complete like jobs that are none, one by one or together
-- noted = 'noted = 0'
-+ noted = 'noted >= 0'
+* the results of members that complete are not handed over
+- ...result, queue: name, id, places
++ queue: name, id, places
 ! the ends of members
 @ sqlite/work/sqlite-crash.js
 * a member is unheard that crashes after its cancellation was asked for
@@ -119,6 +119,10 @@ export const sqliteJoinMutations = mutationsIn(`
 + void 0;
 ! joins that die
 @ sqlite/rows/sqlite-joins.js
+* what a set counts is not written
+- this.#host.run(writeSet(set));
++ void set;
+! the ends of members
 * only the first join of a member hears of its end
 - of report.places) {
 + of report.places.slice(0, 1)) {

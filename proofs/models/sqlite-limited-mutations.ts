@@ -193,7 +193,7 @@ export const sqliteLimitedMutations = mutationsIn(`
 +                 lanes.hold(shard, job.grp ?? '',
 @ sqlite/work/sqlite-completion.js
 * a lane does not open when a claim of its group is completed
--             this.#transaction.lanes.refresh(queue, ended.grp);
+-                 this.#transaction.lanes.refresh(queue, grp);
 ! limits by group
 * a completion holds nothing
 -  && item.hold === undefined

@@ -37,21 +37,23 @@ export function* joinOf(rid: number): SqlSteps<HeldJoin | undefined> {
   return { row, sets: sets.map(heldSet) }
 }
 
-/**
- * Writes what changes of a join. A server would leave out the counts and the bytes: no settle may wait for the row of another,
- * so it would count the rows of `join_end` when somebody asks.
- */
-export function* writeJoin({ row, sets }: HeldJoin): SqlSteps<void> {
-  const { rid, late_at, seal_by, due_at, bytes, cancelling } = row
+/** Writes what changes of a join, but for its sets. A server would leave out the bytes: see `writeSet`. */
+export function* writeJoin({ rid, late_at, seal_by, due_at, bytes, cancelling }: JoinRow): SqlSteps<void> {
   yield* run(
     'UPDATE join_job SET late_at = ?, seal_by = ?, due_at = ?, bytes = ?, cancelling = ? WHERE rid = ?',
     ...[late_at, seal_by, due_at, bytes, cancelling, rid],
   )
-  for (const { sid, size, added, counts } of sets)
-    yield* run(
-      'UPDATE join_set SET size = ?, added = ?, completed = ?, dead = ?, cancelled = ?, expired = ? WHERE sid = ?',
-      ...[size ?? null, added, counts.completed, counts.dead, counts.cancelled, counts.expired, sid],
-    )
+}
+
+/**
+ * Writes what changes of a set. A server would leave out the counts: no settle may wait for the row of another, so it
+ * would count the rows of `join_end` when somebody asks.
+ */
+export function* writeSet({ sid, size, added, counts }: HeldSet): SqlSteps<void> {
+  yield* run(
+    'UPDATE join_set SET size = ?, added = ?, completed = ?, dead = ?, cancelled = ?, expired = ? WHERE sid = ?',
+    ...[size ?? null, added, counts.completed, counts.dead, counts.cancelled, counts.expired, sid],
+  )
 }
 
 /** A set of a join that has ended, and of which something is still to be deleted. */

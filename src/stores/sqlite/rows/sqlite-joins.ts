@@ -20,7 +20,7 @@ import {
   tooLargeReason,
 } from '../../rules/join-rules.js'
 import { expiryOf } from '../../rules/sequence.js'
-import { dropJoin, type HeldJoin, joinOf, reportFailed, storeJoin, writeJoin } from '../../sql/sql-joins.js'
+import { dropJoin, type HeldJoin, joinOf, reportFailed, storeJoin, writeJoin, writeSet } from '../../sql/sql-joins.js'
 import type { SqlSteps } from '../../sql/sql-steps.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
@@ -62,6 +62,7 @@ interface WorkingJoin extends HeldJoin {
   readonly id: string
   /** The state of its job, once it was needed in this delivery. */
   state: number | undefined
+  /** Whether its row has changed. */
   isChanged: boolean
 }
 
@@ -76,6 +77,8 @@ export class SqliteJoins implements JoinNews {
   #last: WorkingJoin | undefined
   /** The numbers of their jobs, by queue and id; undefined if there is no such join. */
   #rids = new Map<string, number | undefined>()
+  /** The sets of these that have changed. */
+  #changed = new Set<HeldSet>()
   /** Whether this transaction has used any. */
   #isUsed = false
   /** Who has ended in the sets of joins. */
@@ -110,7 +113,7 @@ export class SqliteJoins implements JoinNews {
 
   /** Whether one of the places of a new member was taken before. */
   hasMember(member: JobKey, places: readonly MemberOf[]): boolean {
-    return places.some((place) => place.number < (this.#setOf(place, member)?.set.added ?? 0))
+    return places.some((place) => place.number < (this.#setOf(place, member)?.added ?? 0))
   }
 
   /** A job was added that is a member. In a join that is gone it has no place. */
@@ -118,9 +121,8 @@ export class SqliteJoins implements JoinNews {
     for (const place of places) {
       const found = this.#setOf(place, member)
       if (found === undefined) continue
-      const { join, set } = found
-      this.ends.enter(set, place.number)
-      join.isChanged = true
+      this.ends.enter(found, place.number)
+      this.#changed.add(found)
     }
   }
 
@@ -162,6 +164,7 @@ export class SqliteJoins implements JoinNews {
     }
     const join = held ?? this.#host.run(joinOf(rid))
     if (join === undefined) return
+    for (const set of join.sets) this.#changed.delete(set)
     const members = join.sets.reduce((sum, { added }) => sum + added, 0)
     const isMuch = members > stepLimit || join.row.bytes > mostDropped
     if (!isMuch) for (const { sid } of join.sets) this.ends.drop(sid)
@@ -199,10 +202,10 @@ export class SqliteJoins implements JoinNews {
       if (!isAt(set, number, report)) continue
       const { fate } = report
       if (fate === 'revived') {
-        if (this.ends.takeBack(set, number)) join.isChanged = true
+        if (this.ends.takeBack(set, number)) this.#changed.add(set)
         continue
       }
-      const end = { ...report, fate }
+      const end = report as ReportedEnd
       const row = completedRow(number, set.keepsResults, end)
       if (row === undefined) this.#keep(join, set, number, end, now)
       else this.#keepLater(join, set, row)
@@ -220,8 +223,7 @@ export class SqliteJoins implements JoinNews {
     const completed = this.#completed
     this.#completed = new Map()
     for (const [set, { join, rows }] of completed) {
-      join.row.bytes += this.ends.keepCompleted(set, rows)
-      join.isChanged = true
+      this.#keeps(join, set, this.ends.keepCompleted(set, rows))
       this.#judge(join, now)
     }
   }
@@ -230,13 +232,19 @@ export class SqliteJoins implements JoinNews {
     this.#keepCompleted(now)
     const bytes = this.ends.keep(set, number, end)
     if (bytes === undefined) return
-    join.row.bytes += bytes
-    join.isChanged = true
+    this.#keeps(join, set, bytes)
     const { fate } = end
     if (set.onDead !== 'go-on' && (fate === 'cancelled' || fate === 'expired')) this.#cut.run(join.row.rid)
     if (effectOf(fate, set.onDead) === 'fails')
       this.#fail(join, memberDeadReason, memberDeadError(set, number, fate), now)
     else this.#judge(join, now)
+  }
+
+  #keeps(join: WorkingJoin, set: HeldSet, bytes: number): void {
+    this.#changed.add(set)
+    if (bytes === 0) return
+    join.row.bytes += bytes
+    join.isChanged = true
   }
 
   #judge(join: WorkingJoin, now: number): void {
@@ -281,8 +289,8 @@ export class SqliteJoins implements JoinNews {
   /** The join is new, or sets of it were sealed. */
   resized(join: WorkingJoin, now: number): void {
     this.#forgetStates()
-    if (this.#state(join) !== waiting) join.isChanged = true
-    else this.#wait(join)
+    for (const set of join.sets) this.#changed.add(set)
+    if (this.#state(join) === waiting) this.#wait(join)
     this.#check(join, now)
   }
 
@@ -332,13 +340,9 @@ export class SqliteJoins implements JoinNews {
   }
 
   /** The members of an earlier join of this id have other ids or queues, and no place in it. */
-  #setOf(
-    { join: key, set: name, number }: MemberOf,
-    member: JobKey,
-  ): { readonly join: WorkingJoin; readonly set: HeldSet } | undefined {
-    const join = this.find(key.queue, key.id)
-    const set = join?.sets.find((one) => one.name === name)
-    return join === undefined || set === undefined || !isAt(set, number, member) ? undefined : { join, set }
+  #setOf({ join: key, set: name, number }: MemberOf, member: JobKey): HeldSet | undefined {
+    const set = this.find(key.queue, key.id)?.sets.find((one) => one.name === name)
+    return set !== undefined && isAt(set, number, member) ? set : undefined
   }
 
   /** Once it will run, the ends of its members are what they are. */
@@ -364,9 +368,11 @@ export class SqliteJoins implements JoinNews {
     this.#isUsed = false
     for (const join of this.#held.values()) {
       if (!join.isChanged) continue
-      this.#host.run(writeJoin(join))
+      this.#host.run(writeJoin(join.row))
       join.isChanged = false
     }
+    for (const set of this.#changed) this.#host.run(writeSet(set))
+    this.#changed = new Set()
     this.ends.flush()
     if (this.#held.size > mostKept) this.forgetHeld()
     else this.#rids = new Map([...this.#held].map(([rid, { queue, id }]) => [keyOf(queue, id), rid]))
@@ -377,6 +383,7 @@ export class SqliteJoins implements JoinNews {
     this.#last = undefined
     this.#held = new Map()
     this.#rids = new Map()
+    this.#changed = new Set()
     this.ends.forget()
   }
 

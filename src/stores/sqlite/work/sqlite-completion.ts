@@ -5,7 +5,7 @@
 
 import type { KeptResult, SettleItem } from '../../contract/settle.js'
 import { noteBits, running } from '../../rows/job-row.js'
-import type { PlaceRow } from '../../rows/join-row.js'
+import { type PlaceRow, placeRowsIn } from '../../rows/join-row.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -78,6 +78,12 @@ interface NotedRow {
   readonly stepped: string
 }
 
+/** What is found of a single job that may have more than its row. */
+interface TiedRow {
+  readonly grp: string | null
+  readonly places: string | null
+}
+
 /** Jobs of one claim. */
 interface Bunch {
   readonly queue: QueueRow
@@ -92,7 +98,7 @@ interface Bunch {
 export class SqliteCompletion {
   readonly #transaction: SqliteTransaction
   readonly #one: Statement
-  readonly #oneGrouped: Statement
+  readonly #oneTied: Statement
   readonly #look: Statement
   readonly #lookOrdered: Statement
   readonly #lookNoted: Statement
@@ -104,7 +110,7 @@ export class SqliteCompletion {
     const held = (id: string, fence: string, noted = 'noted = 0') =>
       `FROM job WHERE qid = ?1 AND id ${id} AND state = 2 AND fence = ${fence} AND remember_ms = 0 AND ${noted}`
     this.#one = db.prepare(`DELETE ${held('= ?2', '?3')}`)
-    this.#oneGrouped = db.prepare(`DELETE ${held('= ?2', '?3')} RETURNING grp`)
+    this.#oneTied = db.prepare(`DELETE ${held('= ?2', '?3', `noted & ~${noteBits.member} = 0`)} RETURNING grp, places`)
     const among = 'IN (SELECT value FROM json_each(?2))'
     const found = 'SELECT json_group_array(rid) AS rids, count(*) AS found'
     const together = `${found} ${held(among, '?3')}`
@@ -172,21 +178,33 @@ export class SqliteCompletion {
     if (looked.stepped !== '[]') this.#dropSteps.run(looked.stepped)
     this.#ended(queue, count)
     for (const [id, places] of JSON.parse(looked.members ?? '[]') as [string, PlaceRow[]][])
-      this.#transaction.joins.report({ ...results?.get(id), queue: queue.name, id, places, fate: 'completed' })
+      this.#report(queue, id, places, results?.get(id))
     return true
+  }
+
+  #report({ name }: QueueRow, id: string, places: readonly PlaceRow[], result?: KeptResult): void {
+    this.#transaction.joins.report({ ...result, queue: name, id, places, fate: 'completed' })
   }
 
   /** Changes nothing and returns false if the job needs more than this. */
   endOne(queue: QueueRow, item: SettleItem): boolean {
-    if (!leavesNothing(item) || queue.kind === 'ordered') return false
+    const isBare = leavesNothing(item)
+    if (!(isBare || leavesToJoins(queue, item)) || queue.kind === 'ordered') return false
     const { id, fence } = item
-    // The group is asked for only if a job of a group may run: a statement with an answer costs more.
-    if (queue.grouped_running > 0) {
-      const ended = this.#oneGrouped.get(queue.qid, id, fence) as { grp: string | null } | undefined
+    // A statement with an answer costs more: it is asked only if the job may have a group, or be a member.
+    if (isBare && queue.membered === 0 && queue.grouped_running === 0) {
+      if (this.#one.run(queue.qid, id, fence).changes === 0) return false
+    } else {
+      const ended = this.#oneTied.get(queue.qid, id, fence) as TiedRow | undefined
       if (ended === undefined) return false
-      this.#transaction.lanes.count(queue, { state: running, suspect: 0, grp: ended.grp }, -1)
-      this.#transaction.lanes.refresh(queue, ended.grp)
-    } else if (this.#one.run(queue.qid, id, fence).changes === 0) return false
+      const { grp, places } = ended
+      if (queue.grouped_running > 0) {
+        this.#transaction.lanes.count(queue, { state: running, suspect: 0, grp }, -1)
+        this.#transaction.lanes.refresh(queue, grp)
+      }
+      if (places !== null)
+        this.#report(queue, id, placeRowsIn(places), item.kind === 'complete' ? item.result : undefined)
+    }
     this.#ended(queue, 1)
     return true
   }
