@@ -1,8 +1,8 @@
 /** The code of the documentation: its TypeScript compiles, and the first job of the README runs. `docs-programs.drill.ts` runs all. */
 
-import { readFileSync, symlinkSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
 import { CommandProcess, runProcess } from '../cli/command-process.js'
 import { project, root } from '../cli/project.js'
@@ -60,13 +60,13 @@ declare module 'react' {
 `
   const harness = `export declare const makeHarness: import('millrace/store-testing').HarnessMaker`
 
-  /** A file to be, by the name under which the compiler sees it. */
+  /** Every file by its path in the project, with the place of its text in the documentation. */
   const sources = new Map<string, { text: string; at: string }>([
-    [join(root, 'test/given.d.ts'), { text: given, at: 'what fragments take for given' }],
+    ['given.d.ts', { text: given, at: 'what fragments take for given' }],
   ])
   // The pages of the tutorial build on each other: test/docs/docs-tutorial.drill.ts compiles and runs them.
   for (const { path, blocks } of all.filter(({ path }) => !path.startsWith('docs/start/'))) {
-    const folder = join(root, 'test', path.replaceAll(/\W/g, '-'))
+    const folder = path.replaceAll(/\W/g, '-')
     sources.set(join(folder, 'my-harness.ts'), { text: harness, at: 'the harness that the reader writes' })
     for (const [i, { language, text, at, file }] of blocks.entries())
       if (language === 'ts')
@@ -74,35 +74,28 @@ declare module 'react' {
   }
 
   it('compiles, strictly', { timeout: 60_000 }, () => {
-    const { config } = ts.readConfigFile(join(root, 'tsconfig.json'), ts.sys.readFile)
-    const { options } = ts.parseJsonConfigFileContent(config, ts.sys, root, {
-      noUnusedLocals: false,
-      // As users have it: by the declarations of the package.
-      paths: {},
+    const { compilerOptions } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8'))
+    const { incremental: _, tsBuildInfoFile: __, ...strict } = compilerOptions
+    // As users have it: by the declarations of the package.
+    const tsconfig = { compilerOptions: { ...strict, noUnusedLocals: false, paths: {} } }
+    const cwd = project({
+      'tsconfig.json': JSON.stringify(tsconfig),
+      'package.json': '{"type":"module"}',
+      ...Object.fromEntries([...sources].map(([path, { text }]) => [path, text])),
     })
-    const host = ts.createCompilerHost(options)
-    const { fileExists, readFile, directoryExists } = host
-    host.fileExists = (name) => sources.has(name) || fileExists(name)
-    host.readFile = (name) => sources.get(name)?.text ?? readFile(name)
-    host.directoryExists = (name) =>
-      [...sources.keys()].some((file) => file.startsWith(`${name}/`)) || directoryExists!(name)
-    const { getSourceFile } = host
-    host.getSourceFile = (name, version, ...rest) => {
-      const source = sources.get(name)
-      return source ? ts.createSourceFile(name, source.text, version) : getSourceFile(name, version, ...rest)
-    }
-    const program = ts.createProgram([...sources.keys()], options, host)
-    // What they import was checked before any test ran.
-    const found = [...sources.keys()].flatMap((name) => {
-      const file = program.getSourceFile(name)
-      return [...program.getSyntacticDiagnostics(file), ...program.getSemanticDiagnostics(file)]
+    for (const name of readdirSync(join(root, 'node_modules')))
+      if (!name.startsWith('.')) symlinkSync(join(root, 'node_modules', name), join(cwd, 'node_modules', name))
+    const { stdout, stderr } = spawnSync(join(root, 'node_modules/.bin/tsgo'), ['--pretty', 'false'], {
+      cwd,
+      encoding: 'utf8',
     })
-    const complaints = [...program.getOptionsDiagnostics(), ...program.getGlobalDiagnostics(), ...found].map(
-      ({ file, messageText }) =>
-        `${sources.get(file?.fileName ?? '')?.at}: ${ts.flattenDiagnosticMessageText(messageText, '\n')}`,
-    )
+    const complaints = stdout
+      .trim()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => line.replace(/^[^(]+/, (path) => `${sources.get(path)?.at ?? path} `))
 
-    expect(complaints).toEqual([])
+    expect({ complaints, stderr }).toEqual({ complaints: [], stderr: '' })
     expect(sources.size).toBeGreaterThan(8)
   })
 
