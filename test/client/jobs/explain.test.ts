@@ -23,8 +23,8 @@ async function windowOn({ mill }: Scene): Promise<string> {
 }
 
 describe.each(kinds)('on %s, why a job waits', (kind) => {
-  it.each(rows)('is explained for %s, by its handle, by the API and by the metrics', async (_, row) => {
-    const { queues, isUnserved, provoke, why, text, metric } = row
+  it.each(rows)('is explained for %s, by its handle, the API, the metrics and the commands', async (_, row) => {
+    const { queues, isUnserved, provoke, why, text, metric, listed = new RegExp(why.replace('-', ' ')) } = row
     const scene = await Scene.on(kind, queues)
     if (!isUnserved) await scene.serve()
     const job = await provoke(scene)
@@ -36,8 +36,8 @@ describe.each(kinds)('on %s, why a job waits', (kind) => {
     const jobs = `${url}/api/v1/queues/${job.queue}/jobs`
     const shown = (await ask(`${jobs}/${job.id}`, { headers })).json as { waits: object[] }
     expect(shown.waits[0]).toMatchObject({ why, text: expect.stringMatching(text) })
-    const listed = (await ask(jobs, { headers })).json as { items: { id: string; waits?: object[] }[] }
-    const inList = listed.items.find(({ id }) => id === job.id)!.waits?.[0]
+    const listing = (await ask(jobs, { headers })).json as { items: { id: string; waits?: object[] }[] }
+    const inList = listing.items.find(({ id }) => id === job.id)!.waits?.[0]
     if (why === 'behind' || why === 'next') expect(inList).toBeUndefined()
     // What a list leaves out: the sets of a join, and the steps.
     else if (why !== 'joins' && why !== 'asleep') expect(inList).toMatchObject({ why })
@@ -48,22 +48,17 @@ describe.each(kinds)('on %s, why a job waits', (kind) => {
     const expected = metric === undefined ? standstillReasons.filter((one) => reasons.some((r) => r.why === one)) : []
     expect(standing).toEqual(expected.map((one) => `millrace_queue_standstill{queue="${job.queue}",reason="${one}"}`))
     expect(expected.length > 0).toBe(metric === undefined)
-  })
 
-  // No command reaches a store in the memory of another process.
-  it.skipIf(kind === 'memory').each(rows)('is printed for %s, by `jobs show` and `jobs list`', async (_, row) => {
-    const { queues, isUnserved, provoke, why, text, listed = new RegExp(why.replace('-', ' ')) } = row
-    const scene = await Scene.on(kind, queues)
-    if (!isUnserved) await scene.serve()
-    const { queue = '', id } = await provoke(scene)
+    // No command reaches a store in the memory of another process.
+    if (kind === 'memory') return
     const cwd = project({ 'package.json': '{"type":"module"}', 'millrace.config.js': configFile })
     const options = { cwd, env: scene.env }
-    const [line] = (await printed(['jobs', 'show', queue, id], options)).filter((one) =>
+    const [line] = (await printed(['jobs', 'show', job.queue, job.id], options)).filter((one) =>
       one.startsWith('waits because'),
     )
     expect(line?.replace(/^waits because +/, '')).toMatch(text)
-    const lines = await printed(['jobs', 'list', queue], options)
-    expect(lines.find((one) => one.startsWith(`${id} `) || one.startsWith(`  ${id} `))).toMatch(listed)
+    const lines = await printed(['jobs', 'list', job.queue], options)
+    expect(lines.find((one) => one.startsWith(`${job.id} `) || one.startsWith(`  ${job.id} `))).toMatch(listed)
   })
 
   it('is not explained for a job that has ended, or of which nothing is kept', async () => {
