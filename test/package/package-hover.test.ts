@@ -38,6 +38,8 @@ const options: ts.CompilerOptions = {
   target: ts.ScriptTarget.ES2022,
   module: ts.ModuleKind.NodeNext,
   moduleResolution: ts.ModuleResolutionKind.NodeNext,
+  // No browser's: it is longer than all others.
+  lib: ['lib.es2023.d.ts', 'lib.esnext.disposable.d.ts'],
   types: ['node'],
   noEmit: true,
   paths: { millrace: [join(root, 'dist/index.d.ts')] },
