@@ -138,11 +138,14 @@ function missing(a, b) {
 
 const keyForm = /^(?:abstract )?(?:function|const|class|interface|type|enum|namespace) (\w+)/
 
-/** The exports, and the lines of the declarations by their names. Lines of other packages go by the name of that part. */
+/**
+ * The exports, and the lines of the declarations by their names. Lines of other packages go by the name of that part. Compilers
+ * differ in the quotes around a text: all are the same here.
+ */
 function partsIn(report) {
   const [exports, texts] = [[], new Map()]
   let title = ''
-  for (const block of report.trimEnd().split('\n\n')) {
+  for (const block of report.replaceAll('"', "'").trimEnd().split('\n\n')) {
     if (block.startsWith('# ')) title = block.slice(block.indexOf(': ') + 2)
     else if (title === titles.exported) exports.push(...block.split('\n'))
     else {
