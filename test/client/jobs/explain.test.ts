@@ -53,11 +53,11 @@ describe.each(kinds)('on %s, why a job waits', (kind) => {
     if (kind === 'memory') return
     const cwd = project({ 'package.json': '{"type":"module"}', 'millrace.config.js': configFile })
     const options = { cwd, env: scene.env }
-    const [line] = (await printed(['jobs', 'show', job.queue, job.id], options)).filter((one) =>
+    const [line] = (await printed(['jobs', 'show', job.queue!, job.id], options)).filter((one) =>
       one.startsWith('waits because'),
     )
     expect(line?.replace(/^waits because +/, '')).toMatch(text)
-    const lines = await printed(['jobs', 'list', job.queue], options)
+    const lines = await printed(['jobs', 'list', job.queue!], options)
     expect(lines.find((one) => one.startsWith(`${job.id} `) || one.startsWith(`  ${job.id} `))).toMatch(listed)
   })
 
