@@ -1,12 +1,13 @@
-/** Chosen jobs: which jobs of a queue a call means, and the steps of an action on them. */
+/** Chosen jobs: which jobs of a queue a call means, what each verb of an operator does with them, and why some are left. */
 
-import { InvalidArgumentError } from '../../core/errors.js'
+import { InvalidArgumentError, JobElsewhereError, JobRunningError } from '../../core/errors.js'
+import { jobStates } from '../../core/job/job.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Registry } from '../../core/registry.js'
 import { idMistake, isJobId, orderedIdOf } from '../../core/values/ids.js'
-import type { JobSelection, Step, StoredJob } from '../../stores/contract/job-records.js'
+import type { JobSelection, NewPlace, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
 import type { Store } from '../../stores/contract/store.js'
-import { recordsOf } from '../store-facets.js'
+import { morgueOf, recordsOf } from '../store-facets.js'
 import {
   type FilteredAction,
   type FilteredSteps,
@@ -15,6 +16,8 @@ import {
   type JobFilter,
   type ShownRecord,
 } from './job-filter.js'
+import { isElsewhere, orderBeside, type PlaceChange, placeOf } from './job-place.js'
+import { type AdminVerb, jobVerbs } from './operator-verbs.js'
 import type { StepLoop } from './step-loop.js'
 
 /**
@@ -24,7 +27,7 @@ import type { StepLoop } from './step-loop.js'
 export type JobChoice = readonly (string | number)[] | 'all' | 'failed' | JobFilter
 
 /** An action on chosen jobs: where it finds those of a filter, and one step of it. */
-export interface ChosenAction extends Pick<FilteredAction, 'states' | 'list'> {
+interface ChosenAction extends Pick<FilteredAction, 'states' | 'list'> {
   readonly act: (which: JobSelection) => Promise<Step>
   /** Of an action that takes ids alone: the jobs that need it. All, or those that failed, are then found page by page. */
   readonly needs?: (job: StoredJob) => boolean
@@ -33,10 +36,18 @@ export interface ChosenAction extends Pick<FilteredAction, 'states' | 'list'> {
 /** The most ids in one step of an action that takes ids alone. */
 const mostIds = 1_000
 
+/** The further arguments of some verbs of an operator. */
+export interface VerbOptions {
+  readonly reason?: string | undefined
+  readonly place?: PlaceChange | undefined
+}
+
 interface ChosenParts {
   readonly queue: string
   readonly registry: Registry | undefined
+  readonly connect: () => Promise<Store>
   readonly look: () => Promise<Store>
+  readonly now: () => number
   readonly shown: ShownRecord
   /** Runs the steps. */
   readonly loop: StepLoop
@@ -49,25 +60,86 @@ export class ChosenJobs {
     this.#parts = parts
   }
 
-  /** Takes all steps of an action; resolves with the number of changed jobs. Throws `InvalidArgumentError`. */
-  async act(where: JobChoice, open: () => Promise<ChosenAction>): Promise<number> {
+  /** Takes all steps of a verb; resolves with the number of changed jobs. Throws `InvalidArgumentError`. */
+  async act(where: JobChoice, verb: AdminVerb, how: VerbOptions = {}): Promise<number> {
     const { loop } = this.#parts
-    if (isFilter(where)) return loop((await this.steps(where, open)).step)
+    if (isFilter(where)) return loop((await this.steps(where, verb, how)).step)
     const which = await this.selectionOf(where)
-    const { act, needs, ...found } = await open()
+    const { act, needs, ...found } = await this.#action(verb, how)
     if (needs === undefined) return loop(() => act(which))
     if (typeof which === 'object') return loop(inParts(which.ids, act))
     const matches = (job: StoredJob) => needs(job) && (which === 'all' || job.attempt > 1)
     return loop(filteredSteps({ ...found, matches, act: (ids) => act({ ids }) }).step)
   }
 
-  /** The steps of an action on the jobs that a filter chooses, from a cursor on. Throws `InvalidArgumentError`. */
-  async steps(where: JobFilter, open: () => Promise<ChosenAction>, cursor?: string): Promise<FilteredSteps> {
+  /** Deletes them; resolves with the number. Throws `JobRunningError` or `JobElsewhereError` if that is why ids are left. */
+  async delete(where: JobChoice): Promise<number> {
+    if (isFilter(where)) return this.act(where, 'delete')
+    const { queue, connect, loop } = this.#parts
+    const which = await this.selectionOf(where)
+    const records = recordsOf(await connect())
+    const deleted = await loop(() => records.delete(queue, which))
+    if (typeof which === 'object' && deleted < which.ids.length) await refuseLeft(queue, records, which.ids, deleted)
+    return deleted
+  }
+
+  /** The steps of a verb on the jobs that a filter chooses, from a cursor on. Throws `InvalidArgumentError`. */
+  steps(where: JobFilter, verb: AdminVerb, how: VerbOptions = {}, cursor?: string): Promise<FilteredSteps> {
+    return this.#steps(where, () => this.#action(verb, how), cursor)
+  }
+
+  /** Steps that count the jobs that a filter chooses, and change nothing. */
+  countSteps(where: JobFilter, cursor?: string): Promise<FilteredSteps> {
+    const { queue, connect } = this.#parts
+    const open = async (): Promise<ChosenAction> => {
+      const records = recordsOf(await connect())
+      const act = async (which: JobSelection) => ({ changed: (which as { ids: string[] }).ids.length, more: false })
+      return { states: jobStates, list: (query) => records.list(queue, query), act }
+    }
+    return this.#steps(where, open, cursor)
+  }
+
+  async #steps(where: JobFilter, open: () => Promise<ChosenAction>, cursor?: string): Promise<FilteredSteps> {
     const { state, matches } = filterOf(where, this.#parts.shown)
     const { states, list, act, needs } = await open()
     const chosen = states.filter((one) => state === undefined || one === state)
     const all = (job: StoredJob) => matches(job) && (needs?.(job) ?? true)
     return filteredSteps({ states: chosen, matches: all, list, act: (ids) => act({ ids }) }, cursor)
+  }
+
+  /** What an operator's verb does, and where it finds the jobs. */
+  async #action(verb: AdminVerb, { reason, place }: VerbOptions): Promise<ChosenAction> {
+    const { queue, connect, now } = this.#parts
+    if (verb === 'reschedule') return this.#placing(placeOf(place!, now()))
+    if (verb === 'revive' || verb === 'delete-dead') {
+      const morgue = morgueOf(await connect())
+      return {
+        states: ['dead'],
+        list: ({ state: _, ...query }) => morgue.list(queue, query),
+        act: (which) => (verb === 'revive' ? morgue.revive(queue, which) : morgue.delete(queue, which)),
+      }
+    }
+    const records = recordsOf(await connect())
+    const { method, takes } = jobVerbs[verb]
+    return {
+      states: takes,
+      list: (query) => records.list(queue, query),
+      act: (which) => (method === 'cancel' ? records.cancel(queue, which, reason) : records[method](queue, which)),
+    }
+  }
+
+  async #placing(to: NewPlace): Promise<ChosenAction> {
+    const { queue, connect, now } = this.#parts
+    const records = recordsOf(await connect())
+    return {
+      states: ['scheduled', 'ready'],
+      needs: isElsewhere(to, now()),
+      list: (query) => records.list(queue, { ...query, by: orderBeside(to, query.state) }),
+      act: async (which) => ({
+        changed: await records.reschedule(queue, (which as { readonly ids: readonly string[] }).ids, to),
+        more: false,
+      }),
+    }
   }
 
   /** The jobs as a store takes them. Throws `InvalidArgumentError`. */
@@ -114,4 +186,44 @@ function checkedId(given: unknown, isOrdered: boolean): string {
   const id = isOrdered ? orderedIdOf(given) : given
   if (isJobId(id)) return id
   throw new InvalidArgumentError(`a job id ${idMistake(given, isOrdered)}`)
+}
+
+/** The number of ids in one look-up. */
+const idsPerLook = 200
+
+/**
+ * After a delete that did not delete all of these ids: throws `JobRunningError` if one of them runs, and
+ * `JobElsewhereError` if nothing was deleted and another queue has one of them.
+ */
+async function refuseLeft(queue: string, records: Records, ids: readonly string[], deleted: number): Promise<void> {
+  const running = new Set<string>()
+  const absent = new Set<string>()
+  for (let from = 0; from < ids.length; from += idsPerLook) {
+    const some = ids.slice(from, from + idsPerLook)
+    const jobs = await Promise.all(some.map((id) => records.get(queue, id)))
+    for (const [i, job] of jobs.entries())
+      if (job === undefined) absent.add(some[i]!)
+      else if (job.state === 'running') running.add(job.id)
+  }
+  if (running.size > 0) throw new JobRunningError(queue, [...running], deleted)
+  // Nothing is known of the deleted jobs: other queues may well have jobs of the same ids.
+  if (deleted > 0) return
+  const elsewhere = await foundElsewhere(queue, records, [...absent].slice(0, idsPerLook))
+  if (elsewhere.length > 0) throw new JobElsewhereError(queue, elsewhere)
+}
+
+/** The ids that other queues of the store have. */
+async function foundElsewhere(
+  queue: string,
+  records: Records,
+  ids: readonly string[],
+): Promise<{ id: string; queue: string }[]> {
+  if (ids.length === 0) return []
+  const others = (await records.queues()).map(({ name }) => name).filter((name) => name !== queue)
+  const found: { id: string; queue: string }[] = []
+  for (const other of others) {
+    const jobs = await Promise.all(ids.map((id) => records.get(other, id)))
+    for (const job of jobs) if (job !== undefined) found.push({ id: job.id, queue: other })
+  }
+  return found
 }

@@ -15,7 +15,7 @@ import { callForms, callOptions, checkedReason, refuseMore } from '../../core/va
 import { defined } from '../../core/values/defined.js'
 import { type Duration, durationMs } from '../../core/values/duration.js'
 import { isListenerId, isQueueName, queueNameForm } from '../../core/values/ids.js'
-import type { JobSelection, Morgue, NewPlace, Page, Records, StoredJob } from '../../stores/contract/job-records.js'
+import type { Morgue, Page, Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
@@ -23,15 +23,14 @@ import { waitingIn } from '../../stores/rules/queue-counts.js'
 import { holdsOn, recordOf, wholeRecord } from '../jobs/job-record.js'
 import { explainedJob, explainedQueue } from '../jobs/wait-facts.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
-import { type ChosenAction, ChosenJobs, isFilter, type JobChoice } from './chosen-jobs.js'
+import { ChosenJobs, isFilter, type JobChoice, type VerbOptions } from './chosen-jobs.js'
 import { type FilteredSteps, filterForms, type JobFilter, type ListFilter, listFilterOf } from './job-filter.js'
-import { isElsewhere, orderBeside, type PlaceChange, placeOf } from './job-place.js'
+import { type PlaceChange, placeOf } from './job-place.js'
 import { enqueuedAgain, type OtherInput, type Repeater, revivedWith } from './job-repeat.js'
 import { deadJoins, revivedMembers } from './join-revive.js'
-import { refuseLeft } from './left-jobs.js'
 import { LimitsAdmin } from './limits-admin.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from './live-feed.js'
-import { type AdminVerb, jobVerbs } from './operator-verbs.js'
+import type { AdminVerb } from './operator-verbs.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from './queue-history.js'
 import {
   depthsIn,
@@ -52,12 +51,6 @@ import {
   yieldedSteps,
 } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
-
-/** The further arguments of some verbs of an operator. */
-interface VerbOptions {
-  readonly reason?: string | undefined
-  readonly place?: PlaceChange | undefined
-}
 
 /** @internal */
 export interface AdminParts {
@@ -132,7 +125,8 @@ export class QueueAdmin {
     this.#closing = closing
     this.#clock = clock
     this.#total = loop ?? total
-    this.#chosen = new ChosenJobs({ queue: name, registry, look, shown: this.#shown, loop: this.#total })
+    const now = () => clock.now()
+    this.#chosen = new ChosenJobs({ queue: name, registry, connect, look, now, shown: this.#shown, loop: this.#total })
     this.#patientTotal = loop ?? patientTotal
     refuseMore('jobs.', this.jobs, {
       promised: {
@@ -291,7 +285,7 @@ export class QueueAdmin {
     where: JobFilter,
     { cursor, ...how }: { readonly cursor?: string | undefined } & VerbOptions,
   ): Promise<FilteredSteps> {
-    return this.#chosen.steps(where, () => this.#action(verb, how), cursor)
+    return this.#chosen.steps(where, verb, how, cursor)
   }
 
   /**
@@ -299,12 +293,7 @@ export class QueueAdmin {
    * @internal
    */
   countSteps(where: JobFilter, cursor?: string): Promise<FilteredSteps> {
-    const open = async (): Promise<ChosenAction> => {
-      const records = await this.#records()
-      const act = async (which: JobSelection) => ({ changed: (which as { ids: string[] }).ids.length, more: false })
-      return { states: jobStates, list: (query) => records.list(this.name, query), act }
-    }
-    return this.#chosen.steps(where, open, cursor)
+    return this.#chosen.countSteps(where, cursor)
   }
 
   readonly jobs = {
@@ -355,7 +344,7 @@ export class QueueAdmin {
      */
     cancel: async (where: JobChoice, reason?: string) => {
       const why = checkedReason('jobs.cancel', reason)
-      return this.#chosen.act(where, () => this.#action('cancel', { reason: why }))
+      return this.#chosen.act(where, 'cancel', { reason: why })
     },
     /**
      * Removes waiting jobs, in an ordered queue with all their payloads, and kept results. Running and dead jobs stay,
@@ -363,17 +352,9 @@ export class QueueAdmin {
      * others, if one of the ids runs. Throws `JobElsewhereError` if it deleted nothing, and another queue has one of
      * the ids.
      */
-    delete: async (where: JobChoice) => {
-      if (isFilter(where)) return this.#chosen.act(where, () => this.#action('delete'))
-      const which = await this.#chosen.selectionOf(where)
-      const records = await this.#records()
-      const deleted = await this.#total(() => records.delete(this.name, which))
-      if (typeof which === 'object' && deleted < which.ids.length)
-        await refuseLeft(this.name, records, which.ids, deleted)
-      return deleted
-    },
+    delete: (where: JobChoice) => this.#chosen.delete(where),
     /** Makes scheduled jobs due now; their attempts stay. Resolves with the number. */
-    runNow: (where: JobChoice) => this.#chosen.act(where, () => this.#action('run-now')),
+    runNow: (where: JobChoice) => this.#chosen.act(where, 'run-now'),
     /**
      * Changes the priority, the due time, or both of jobs that wait for a worker; each in one step of the store, a filter
      * page by page. One that becomes due later is scheduled; a scheduled one that becomes due now goes behind the ready jobs
@@ -386,10 +367,10 @@ export class QueueAdmin {
      */
     reschedule: async (where: JobChoice, place: PlaceChange): Promise<number> => {
       placeOf(place, this.#clock.now())
-      return this.#chosen.act(where, () => this.#action('reschedule', { place }))
+      return this.#chosen.act(where, 'reschedule', { place })
     },
     /** Buries waiting jobs, in an ordered queue with all their payloads. Resolves with the number. */
-    bury: (where: JobChoice) => this.#chosen.act(where, () => this.#action('bury')),
+    bury: (where: JobChoice) => this.#chosen.act(where, 'bury'),
     /**
      * Enqueues a job like this one under a new id, whatever has become of it: of its task, in its queue, with its meta and
      * priority, and with its input, or with `input` if that is given, which the task's schema checks. The record of the
@@ -487,10 +468,10 @@ export class QueueAdmin {
         // A join that is revived before its members runs without them, if its set goes on.
         if (!isOver()) return members
       }
-      return members + (await this.#chosen.act(where, () => this.#action('revive')))
+      return members + (await this.#chosen.act(where, 'revive'))
     },
     /** Removes dead jobs for good. Resolves with the number. */
-    delete: (where: JobChoice) => this.#chosen.act(where, () => this.#action('delete-dead')),
+    delete: (where: JobChoice) => this.#chosen.act(where, 'delete-dead'),
   }
 
   get #repeatParts(): Repeater & { readonly packing: Packing; readonly registry: Registry } {
@@ -553,41 +534,6 @@ export class QueueAdmin {
     const listed = jobs.filter((job) => (task === undefined || isNameOf(task, job.task)) && matches(job))
     const records = (await this.#recordsOf(listed)) as JobRecord<Input, Result>[]
     return { jobs: records, ...(cursor && { cursor }) }
-  }
-
-  /** What an operator's verb does, and where it finds the jobs. */
-  async #action(verb: AdminVerb, { reason, place }: VerbOptions = {}): Promise<ChosenAction> {
-    const { name } = this
-    if (verb === 'reschedule') return this.#placing(placeOf(place!, this.#clock.now()))
-    if (verb === 'revive' || verb === 'delete-dead') {
-      const morgue = await this.#morgue()
-      return {
-        states: ['dead'],
-        list: ({ state: _, ...query }) => morgue.list(name, query),
-        act: (which) => (verb === 'revive' ? morgue.revive(name, which) : morgue.delete(name, which)),
-      }
-    }
-    const records = await this.#records()
-    const { method, takes } = jobVerbs[verb]
-    return {
-      states: takes,
-      list: (query) => records.list(name, query),
-      act: (which) => (method === 'cancel' ? records.cancel(name, which, reason) : records[method](name, which)),
-    }
-  }
-
-  async #placing(to: NewPlace): Promise<ChosenAction> {
-    const { name } = this
-    const records = await this.#records()
-    return {
-      states: ['scheduled', 'ready'],
-      needs: isElsewhere(to, this.#clock.now()),
-      list: (query) => records.list(name, { ...query, by: orderBeside(to, query.state) }),
-      act: async (which) => ({
-        changed: await records.reschedule(name, (which as { readonly ids: readonly string[] }).ids, to),
-        more: false,
-      }),
-    }
   }
 }
 
