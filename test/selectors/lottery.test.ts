@@ -1,7 +1,7 @@
 /** The lotteries: their odds, and that the reduced one is Kale's. */
 import { describe, expect, it } from 'vitest'
 import type { Random } from '#src/core/platform/clock.js'
-import { lottery, lotteryLottery, reducedLottery } from '#src/selectors/lottery.js'
+import { lottery, lotteryLottery, reducedLottery } from '#src/selectors/named-selectors.js'
 import type { Candidate } from '#src/selectors/selector.js'
 import { chiSquare, chiSquareOfTwo, pValue } from '../chi-square.js'
 import { seededRandom } from '../seeded-random.js'

@@ -1,7 +1,7 @@
 /** The half hours of the next day in which a schedule ticks. */
 
 import { expect, it } from 'vitest'
-import { nextDayOf } from '#src/web/state/next-day.js'
+import { nextDayOf } from '#src/web/api/schedule-endpoints.js'
 
 const now = Date.UTC(2026, 0, 1, 12, 10)
 const rule = { timeZone: 'UTC', isPaused: false }
