@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { findPostgres } from '#src/store-testing/servers/postgres-binary.js'
-import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
+import { findPostgres, PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 
 let server: PostgresServer
 

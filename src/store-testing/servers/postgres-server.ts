@@ -1,17 +1,18 @@
 /**
  * A Postgres server process: one real server on a port of its own, with its data in a directory of its own. It can be killed
- * and started again. It ends with the process that started it.
+ * and started again. It ends with the process that started it. Its programs are those in the folder that `POSTGRES_BIN` names,
+ * Debian's, or Debian's unpacked once into `node_modules/.cache` without touching the system.
  */
 
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { chmod, chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { freePort, loopback } from './free-port.js'
 import { GuardedProcess } from './guarded-process.js'
-import { copiedInto, findPostgres, type PostgresBinary } from './postgres-binary.js'
+import { onPath, unpackedProgram } from './machine-program.js'
 
 interface PostgresServerOptions {
   /** Settings besides those of a test, such as `{ fsync: 'on' }`. */
@@ -193,4 +194,79 @@ async function preparedData(found: PostgresBinary): Promise<string> {
     await rm(made, { recursive: true, force: true })
   }
   return kept
+}
+
+/** Thrown if no server is found and none can be unpacked. */
+class PostgresMissingError extends Error {
+  override readonly name = 'PostgresMissingError'
+}
+
+interface PostgresBinary {
+  /** The folder of `postgres` and `initdb`. */
+  readonly folder: string
+  /** Variables that they need besides the usual ones: the place of their libraries. */
+  readonly env: Readonly<Record<string, string>>
+  /** The tree that they were unpacked into. Absent: they are installed. */
+  readonly tree?: string
+}
+
+const versions = 'usr/lib/postgresql'
+
+/** The folder of the programs has the version in its name: the link has not. */
+const debian = {
+  packages: ['postgresql'],
+  program: 'usr/bin/postgres',
+  folder: 'millrace-postgres',
+  async prepare(tree: string): Promise<void> {
+    const newest = await newestIn(join(tree, versions))
+    await symlink(join('..', 'lib', 'postgresql', newest!, 'bin', 'postgres'), join(tree, 'usr/bin/postgres'))
+  },
+}
+
+/**
+ * `directory` is in the package whose `node_modules` would keep a server. The first look on a machine without one takes half a
+ * minute.
+ *
+ * Throws `PostgresMissingError`, which says how to get one.
+ * @internal
+ */
+export async function findPostgres(env: NodeJS.ProcessEnv, directory: string): Promise<PostgresBinary> {
+  const named = env['POSTGRES_BIN']
+  if (named !== undefined && named !== '') {
+    if ((await onPath(join(named, 'postgres'), env)) === undefined)
+      throw missing(`POSTGRES_BIN is '${named}', where no program 'postgres' is`)
+    return { folder: named, env: {} }
+  }
+  const newest = await newestIn(join('/', versions))
+  if (newest !== undefined) return { folder: join('/', versions, newest, 'bin'), env: {} }
+  const { path, env: libraries } = await unpackedProgram(debian, env, directory).catch((error: Error) => {
+    throw missing(error.message)
+  })
+  const tree = resolve(dirname(path), '../..')
+  return { folder: join(tree, versions, (await newestIn(join(tree, versions)))!, 'bin'), env: libraries, tree }
+}
+
+/** The programs in `directory`, for a user who may not look into the project; those that are installed stay where they are. */
+async function copiedInto(directory: string, { folder, env, tree }: PostgresBinary): Promise<PostgresBinary> {
+  if (tree === undefined) return { folder, env }
+  const copy = join(directory, 'programs')
+  await cp(tree, copy, { recursive: true, verbatimSymlinks: true })
+  const moved = (text: string) => text.replaceAll(tree, copy)
+  return {
+    folder: moved(folder),
+    env: Object.fromEntries(Object.entries(env).map(([name, value]) => [name, moved(value)])),
+    tree: copy,
+  }
+}
+
+async function newestIn(folder: string): Promise<string | undefined> {
+  if (!existsSync(folder)) return undefined
+  const found = (await readdir(folder)).filter((version) => existsSync(join(folder, version, 'bin', 'postgres')))
+  return found.sort((a, b) => Number(a) - Number(b)).at(-1)
+}
+
+function missing(why: string): PostgresMissingError {
+  return new PostgresMissingError(
+    `no Postgres server to test with: ${why}; install postgresql, or set POSTGRES_BIN to the folder of its programs`,
+  )
 }
