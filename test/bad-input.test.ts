@@ -148,6 +148,22 @@ const queues: [string, unknown, RegExp][] = [
     /queues\.q\.shardOrder: must be 'lag', 'sequential' or a function; got "random"/,
   ],
   ['exclusive without `ordered`', { exclusive: 'shard' }, /queues\.q\.exclusive: is for ordered queues only/],
+  [
+    'a group without a turn',
+    { groupWeights: { acme: 0 } },
+    /queues\.q\.groupWeights: must give each group a whole number from 1 to 100/,
+  ],
+  ['weights of groups as a list', { groupWeights: ['acme'] }, /queues\.q\.groupWeights: must be an object/],
+  [
+    'a weight for a group that cannot be',
+    { groupWeights: { ['x'.repeat(257)]: 2 } },
+    /queues\.q\.groupWeights: must have names of groups as its keys, each at most 256 bytes/,
+  ],
+  [
+    'weights of 101 groups',
+    { groupWeights: Object.fromEntries(Array.from({ length: 101 }, (_, i) => [`g${i}`, 2])) },
+    /queues\.q\.groupWeights: must have at most 100 groups/,
+  ],
   ['iterations 0', { iterations: 0 }, /queues\.q\.iterations/],
   ['maxPending 0', { maxPending: 0 }, /queues\.q\.maxPending/],
   ['an unknown option', { concurrency: 3 }, /queues\.q\.concurrency: is not an option; check its spelling/],

@@ -77,10 +77,17 @@ export const redisLimitedMutations = mutationsIn(`
 - denied(nil, taken)
 + denied(nil, math.max(0, most))
 * a lane that was shut is opened behind that
--     if has_left and free > taken then lanes.open(group) end
 -     started_in(group, taken)
+-     return taken
 +     started_in(group, taken)
 +     if has_left and free > taken then lanes.open(group) end
++     return taken
+* a group has one turn more than its weight
+- turn % \${turnStep} + 1 <
++ turn % \${turnStep} <
+* the turns that a group has had count in its round once more
+- math.max(0, weight - 1 - turn % \${turnStep})
++ weight - 1
 * a lane whose group has become full keeps its turn
 - if has_left and free > taken then
 + if has_left then

@@ -65,6 +65,17 @@ export const sqliteLimitedMutations = mutationsIn(`
 +     startedIn(queue, group, taken);
 +     queue.visited(group, queue.readyIn(group) > 0 && queue.roomIn(group) > 0);
 +     return taken;
+* a group has one turn more than its weight
+- queue.turnsHad() + 1 <
++ queue.turnsHad() <
+* the turns that a group has had count in its round once more
+- turns + Math.max(0, weight - 1 - had)
++ turns + weight - 1
+@ rows/dealt-row.js
+* a lane that keeps its turn comes behind those that were looked up
+- this.#turns = [];
++ this.#turns.unshift(group);
+@ rules/fair-share.js
 * what a throttle has denied in a queue is not shut
 - (queue.ordinary > 0 || queue.firstSuspect() !== undefined)
 + taken > 0

@@ -154,13 +154,13 @@ export class Drainer implements RunReport {
 
   #from(queue: string): ClaimFrom {
     const { registry } = this.#parts
-    const { leaseMs } = registry.queue(queue)
+    const { leaseMs, groupWeights: weights } = registry.queue(queue)
     const task = registry.orderedTask(queue)
     return {
       queue,
       limit: task?.batchSize ?? this.#mostAtOnce(queue),
       leaseMs,
-      ...defined({ maxPayloads: task?.maxPayloads }),
+      ...defined({ maxPayloads: task?.maxPayloads, weights }),
     }
   }
 

@@ -93,6 +93,14 @@ const rareThings: Record<string, (step: Step) => boolean> = {
     'claim',
     queue((before, after) => shut(before).some((group) => after.lanes.turns.includes(group))),
   ),
+  'a group that has another turn of its round, while others wait for theirs': verb(
+    'claim',
+    queue((_, after) => after.lanes.turns.length > 1 && / after \d+$/.test(after.lanes.turns[0]!)),
+  ),
+  'a group that has had the last turn of its round': verb(
+    'claim',
+    queue((before, after) => before.lanes.turns.some((turn) => turn === `${after.lanes.turns.at(-1)} after 1`)),
+  ),
   'a shut lane that loses its last job': queue((before, after) =>
     shut(before).some((group) => group !== '' && !shut(after).includes(group) && !after.lanes.turns.includes(group)),
   ),

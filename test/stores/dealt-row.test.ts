@@ -54,7 +54,7 @@ function planOf({ queue, lanes }: ReturnType<typeof queueOf>, limit: number) {
   const plan: (readonly [pool: ReadyPool, count: number])[] = []
   const limits = new ShardLimits({ shardsOf: () => [queue] }, lanes)
   const moment = { now: 0, mono: 0, run: 'r' }
-  const parts = { queue, lanes, limits, throttle: undefined, sharing: () => [], moment, lateMs: 0 }
+  const parts = { queue, lanes, limits, throttle: undefined, sharing: () => [], moment, from: {} }
   const dealt = new DealtRow(parts, {
     firstSuspect: () => '',
     isFull: () => false,

@@ -4,7 +4,8 @@ import * as v from 'valibot'
 import type { Random } from '../platform/clock.js'
 import { defined } from '../values/defined.js'
 import type { Duration } from '../values/duration.js'
-import { callable, duration, exactly, whole } from '../values/option-check.js'
+import { groupForm, groupNameOf } from '../values/ids.js'
+import { anyRecord, callable, duration, exactly, whole } from '../values/option-check.js'
 import { type Kept, keptOf, type MaxRunning, maxRunningSchema, type QueueLimits } from './queue-limits.js'
 import type { Throttle } from './throttle.js'
 import { type ThrottleOptions, throttleOf, throttleSchema } from './throttle-options.js'
@@ -48,6 +49,12 @@ export type Merge = 'all' | 'distinct' | 'latest'
 export interface QueueOptions {
   /** Lottery tickets of the queue, 1 … 100. Default 10. */
   readonly weight?: number | undefined
+  /**
+   * How many turns groups have in a round, while the groups of the queue take turns: `{ acme: 3 }` starts three jobs of
+   * this one for each job of another. 1 … 100 each, at most 100 groups; `''` is for jobs without one. It holds for the
+   * workers and listeners of this mill. Default: each group has one.
+   */
+  readonly groupWeights?: Readonly<Record<string, number>> | undefined
   /**
    * The most jobs that one claim takes. Default: the free slots plus a measured prefetch, at most 500 or the limit of
    * the store; with `renewLease: false` 10.
@@ -136,6 +143,7 @@ interface KeptResults extends Kept {
 export interface Queue {
   readonly name: string
   readonly weight: number
+  readonly groupWeights: Readonly<Record<string, number>> | undefined
   readonly claimSize: number
   readonly iterations: number
   readonly longPollMs: number
@@ -158,6 +166,22 @@ export interface Queue {
 
 const keep = exactly({ age: v.optional(duration(1)), count: v.optional(whole(0)) })
 
+const mostWeighted = 100
+
+/** The weights of groups, by their names. */
+const groupWeights = v.pipe(
+  anyRecord<number>(),
+  v.check((weights) => Object.keys(weights).length <= mostWeighted, `must have at most ${mostWeighted} groups`),
+  v.check(
+    (weights) => Object.keys(weights).every((group) => groupNameOf(group) !== undefined),
+    `must have names of groups as its keys, each ${groupForm}`,
+  ),
+  v.check(
+    (weights) => Object.values(weights).every((weight) => v.is(whole(1, 100), weight)),
+    'must give each group a whole number from 1 to 100',
+  ),
+)
+
 /**
  * The largest claim in one call. A smaller one makes a worker with short jobs pay more of the cost of a call for each of
  * them; a larger one saves nothing more and blocks a store for longer.
@@ -172,6 +196,7 @@ const batchLeaseMs = 600_000
 /** @internal */
 export const queueOptionsSchema = exactly({
   weight: v.optional(whole(1, 100), 10),
+  groupWeights: v.optional(groupWeights),
   claimSize: v.optional(whole(1, mostPerClaim)),
   iterations: v.optional(whole(1, 1_000_000), 1),
   longPoll: v.optional(duration(1), '5s'),
@@ -238,6 +263,7 @@ export function queueOf(
   return {
     name,
     weight: options.weight,
+    groupWeights: options.groupWeights,
     claimSize: options.claimSize ?? (options.renewLease ? mostPerClaim : batchSize),
     iterations: options.iterations,
     longPollMs: options.longPoll,

@@ -34,7 +34,7 @@ export function refuseUnsupported(
 }
 
 function queueRefusals(queue: Queue, task: AnyOrderedTask | undefined, traits: StoreTraits): Refusal[] {
-  const { name, ordered, order, fifo, throttle, maxRunning, maxPending, leaseMs } = queue
+  const { name, ordered, order, fifo, throttle, maxRunning, maxPending, leaseMs, groupWeights } = queue
   const refusals: Refusal[] = []
   const refuse = (isAsked: boolean, ...refusal: Refusal) => {
     if (isAsked) refusals.push(refusal)
@@ -56,6 +56,11 @@ function queueRefusals(queue: Queue, task: AnyOrderedTask | undefined, traits: S
     maxRunning !== undefined && !traits.limited,
     `maxRunning of queue '${name}'`,
     'Leave `maxRunning` out, or use a store with limits.',
+  )
+  refuse(
+    groupWeights !== undefined && !traits.inTurns,
+    `groupWeights of queue '${name}'`,
+    'Leave `groupWeights` out, or use a store in which groups take turns.',
   )
   refuse(
     maxPending !== undefined && !traits.exactEnqueue,

@@ -65,6 +65,7 @@ const emptying = (tables: readonly string[], sequences: readonly string[]) => `
 CREATE FUNCTION @.empty() RETURNS void LANGUAGE plpgsql SET harness.empties = 'yes' AS $fn$ BEGIN
   ${tables.map((table) => `DELETE FROM @.${table}${table === 'meta' ? " WHERE name <> 'version'" : ''};`).join(' ')}
   ${sequences.map((sequence) => `PERFORM setval('@.${sequence}', 1, false);`).join(' ')}
+  PERFORM setval('@.lane_turn', 0, false);
   PERFORM setval('@.fence_seq', (extract(epoch FROM clock_timestamp()) * 1000000)::bigint);
 END $fn$`
 

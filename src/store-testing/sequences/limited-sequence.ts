@@ -67,7 +67,7 @@ export function limitedSequence(seed: number, steps: number): Command[] {
     const step = commands.length
     commands.push(
       ...(dice.chance(0.12)
-        ? dice.pick([rush, rush, rated, catchUp, holdTwice, pauseGroup, crash, recovered])(dice, step)
+        ? dice.pick([rush, rush, weighted, rated, catchUp, holdTwice, pauseGroup, crash, recovered])(dice, step)
         : [command(dice, step)]),
     )
   }
@@ -94,6 +94,30 @@ function rush(dice: Dice, step: number): Command[] {
       : []),
     { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
     ...claims(),
+  ]
+}
+
+/** Commands in a row: groups with many jobs take turns in claims that give some of them several. */
+function weighted(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = dice.pick(['fair', 'fair', 'slow', 'orders'])
+  const own = [dice.pick(groups), dice.pick(groups)]
+  const jobs = ids.map((id) => ({ ...job(dice), id, ...maybe(dice, { group: dice.pick(own) }, 0.9) }))
+  const by = { worker: dice.pick(workers), leaseMs: 30_000 }
+  const claim = (): Command => {
+    const from = {
+      queue,
+      limit: dice.pick([1, 1, 2, 3, 5]),
+      ...maybe(dice, { weights: weights(dice, [...own, '']) }, 0.9),
+    }
+    return { handle, verb: 'claim', from: [from], by }
+  }
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
+    ...dice.several(3, 6, claim),
+    { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
+    claim(),
   ]
 }
 
@@ -334,6 +358,7 @@ function claim(dice: Dice) {
     limit: dice.pick([0, 1, 1, 2, 3, 5, 10]),
     ...maybe(dice, { leaseMs: 60_000 }, 0.15),
     ...maybe(dice, { lateMs: dice.pick([1, 100, 2_000]) }, 0.15),
+    ...maybe(dice, { weights: weights(dice) }, 0.3),
   }))
   const by = {
     worker: dice.pick(workers),
@@ -342,6 +367,10 @@ function claim(dice: Dice) {
     ...maybe(dice, { heads: true }, 0.2),
   }
   return { from, by }
+}
+
+function weights(dice: Dice, of = [...groups, '']): Record<string, number> {
+  return Object.fromEntries(dice.several(1, 3, () => [dice.pick(of), dice.pick([1, 2, 3, 100])] as const))
 }
 
 function end(dice: Dice): Settlement {

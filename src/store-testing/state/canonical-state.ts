@@ -56,7 +56,7 @@ export interface CanonicalCounter {
 
 /** The lanes of a queue. */
 export interface CanonicalLanes {
-  /** The open ones; the first is next. */
+  /** The open ones (`canonicalTurn`); the first is next. */
   readonly turns: readonly string[]
   /** The ones that open by themselves, sorted; `inMs` is 0 or less if no claim has opened it since. */
   readonly shut: readonly { readonly group: string; readonly inMs: number }[]
@@ -64,6 +64,11 @@ export interface CanonicalLanes {
   readonly held: readonly { readonly group: string; readonly inMs: number }[]
   /** Groups that are paused, sorted. */
   readonly paused: readonly string[]
+}
+
+/** An open lane; `had`: how many turns of its round it has had, if it has the next one too. */
+export function canonicalTurn(group: string, had = 0): string {
+  return had === 0 ? group : `${group} after ${had}`
 }
 
 /** A queue; for an ordered queue, one of its shards. Bounds are those of the shard. */

@@ -26,6 +26,7 @@ import {
   canonicalCounter,
   canonicalPayload,
   canonicalStep,
+  canonicalTurn,
 } from './canonical-state.js'
 
 export function memoryState(data: MemoryData, now: number): CanonicalState {
@@ -75,7 +76,12 @@ function canonicalLanes({ lanes, limits }: MemoryQueue, now: number): CanonicalL
   const told = (groups: Map<string, number>) =>
     [...groups].map(([group, until]) => ({ group, inMs: until - now })).sort((a, b) => compareBytes(a.group, b.group))
   const paused = [...limits.pausedGroups].sort(compareBytes)
-  return { turns: [...turns], shut: told(shut), held: told(held).filter(({ inMs }) => inMs > 0), paused }
+  return {
+    turns: turns.map((group) => canonicalTurn(group, lanes.had.get(group))),
+    shut: told(shut),
+    held: told(held).filter(({ inMs }) => inMs > 0),
+    paused,
+  }
 }
 
 function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {

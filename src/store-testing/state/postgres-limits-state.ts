@@ -4,11 +4,12 @@ import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../co
 import type { PaceState } from '../../stores/postgres/limits/limits-look.js'
 import { type CounterRow, gridsIn, type ThrottleRow, throttleIn } from '../../stores/rows/throttle-row.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
+import { turnStep } from '../../stores/rules/fair-share.js'
 import { gridAtRest } from '../../stores/rules/throttle/grid.js'
 import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
 import { recoveredCounter } from '../../stores/rules/throttle/throttle-recovery.js'
 import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
-import { type CanonicalLanes, type CanonicalThrottle, canonicalCounter } from './canonical-state.js'
+import { type CanonicalLanes, type CanonicalThrottle, canonicalCounter, canonicalTurn } from './canonical-state.js'
 
 /** A row; whole numbers of 8 bytes come as text. */
 export type PgRow = Readonly<Record<string, unknown>>
@@ -25,7 +26,7 @@ export function postgresLanes(lanes: readonly PgRow[], now: number): CanonicalLa
     turns: lanes
       .filter(({ turn }) => turn !== null)
       .sort((a, b) => Number(a['turn']) - Number(b['turn']))
-      .map(({ grp }) => String(grp)),
+      .map(({ grp, turn }) => canonicalTurn(String(grp), Number(turn) % turnStep)),
     shut: told('shut_until'),
     held: told('held_until').filter(({ inMs }) => inMs > 0),
     paused: lanes.filter(({ paused }) => paused === true).map(({ grp }) => String(grp)),

@@ -20,6 +20,7 @@ import { stepIn } from '../../stores/redis/records/redis-steps.js'
 import type { ShardKey } from '../../stores/redis/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/redis-layout.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
+import { turnStep } from '../../stores/rules/fair-share.js'
 import { isLed } from '../../stores/rules/wake-lead.js'
 import {
   type CanonicalEntry,
@@ -30,6 +31,7 @@ import {
   type CanonicalState,
   canonicalPayload,
   canonicalStep,
+  canonicalTurn,
   runningOf,
 } from './canonical-state.js'
 import { redisLanes, redisThrottleStates } from './redis-limits-state.js'
@@ -123,7 +125,7 @@ async function readShard(client: RedisClient, tag: string): Promise<Shard> {
     steps,
     leases,
     expiry: new Map([...expiry, ...expiring]),
-    turns: [...turns.keys()],
+    turns: [...turns].map(([group, turn]) => canonicalTurn(group, turn % turnStep)),
     shut,
     holds,
   }

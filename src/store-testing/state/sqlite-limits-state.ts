@@ -3,6 +3,7 @@
 import { longestCountedMs, rulesIn, ruleText, type ThrottleRule } from '../../core/queue/throttle.js'
 import { type CounterRow, gridsIn, type ThrottleRow, throttleIn } from '../../stores/rows/throttle-row.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
+import { turnStep } from '../../stores/rules/fair-share.js'
 import { gridAtRest } from '../../stores/rules/throttle/grid.js'
 import type { StartLog } from '../../stores/rules/throttle/start-log.js'
 import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
@@ -10,7 +11,7 @@ import { type Recovery, recoveredCounter } from '../../stores/rules/throttle/thr
 import { rulesOfSubject } from '../../stores/rules/throttle/throttle-subjects.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
-import { type CanonicalLanes, type CanonicalThrottle, canonicalCounter } from './canonical-state.js'
+import { type CanonicalLanes, type CanonicalThrottle, canonicalCounter, canonicalTurn } from './canonical-state.js'
 
 interface LaneColumns {
   readonly grp: string
@@ -32,7 +33,7 @@ export function canonicalLanes(db: Database, { qid }: QueueRow, now: number): Ca
     turns: lanes
       .filter(({ turn }) => turn !== null)
       .sort((a, b) => a.turn! - b.turn!)
-      .map(({ grp }) => grp),
+      .map(({ grp, turn }) => canonicalTurn(grp, turn! % turnStep)),
     shut: told('shut_until'),
     held: told('held_until').filter(({ inMs }) => inMs > 0),
     paused: lanes.filter(({ paused }) => paused === 1).map(({ grp }) => grp),

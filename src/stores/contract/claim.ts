@@ -22,6 +22,11 @@ export interface ClaimFrom {
    * those that come after them in their counter, count for so much longer. Default 0.
    */
   readonly lateMs?: number
+  /**
+   * How many turns groups have while they take turns: 1 … 100 each, of at most 100 groups. A group has its turns one after
+   * the other. Absent, and for groups that are not named: one.
+   */
+  readonly weights?: Readonly<Record<string, number>>
 }
 
 export interface Claimer {

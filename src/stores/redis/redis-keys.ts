@@ -83,7 +83,10 @@ export const shardKeys = [
   'lanes',
   /** Sorted set: the same jobs regardless of their groups, as in `ready`. */
   'grouped',
-  /** Sorted set by turn, the next first: groups whose lanes are open. */
+  /**
+   * Sorted set by turn, the next first: groups whose lanes are open. A turn is a multiple of `turnStep`, and the turns that
+   * the group has had in its round.
+   */
   'turns',
   /** Sorted set by the instant in ms at which they open: groups whose lanes are shut. */
   'shut',

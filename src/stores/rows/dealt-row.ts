@@ -4,8 +4,9 @@
  */
 
 import { groupRules } from '../../core/queue/throttle.js'
+import type { ClaimFrom } from '../contract/claim.js'
 import { upkeepLimit } from '../rules/bounds.js'
-import type { DealtQueue, ReadyPool } from '../rules/fair-share.js'
+import { type DealtQueue, type ReadyPool, turnStep } from '../rules/fair-share.js'
 import { subjectOf } from '../rules/throttle/throttle-subjects.js'
 import type { HeldLanes } from './held-lanes.js'
 import { running } from './job-row.js'
@@ -25,6 +26,7 @@ const mostTurns = 64
 export class DealtRow implements DealtQueue {
   readonly whole: DealtQueue['whole']
   readonly perGroup: DealtQueue['perGroup']
+  readonly weights: DealtQueue['weights']
   readonly #queue: CountedQueue
   readonly #lanes: HeldLanes
   readonly #limits: ShardLimits
@@ -32,6 +34,8 @@ export class DealtRow implements DealtQueue {
   readonly #hand: Hand
   /** The next lanes, as far as they were looked up, in reverse order. */
   #turns: string[] = []
+  /** The lane that was taken last, and the number of its turn. */
+  #visited = { group: '', turn: 0 }
 
   constructor(
     of: {
@@ -42,12 +46,14 @@ export class DealtRow implements DealtQueue {
       /** The queues and shards that the throttle limits. */
       readonly sharing: () => readonly CountedQueue[]
       readonly moment: Moment
-      /** How late the jobs may begin. */
-      readonly lateMs: number
+      /** How late the jobs may begin, and the turns of groups. */
+      readonly from: Pick<ClaimFrom, 'lateMs' | 'weights'>
     },
     hand: Hand,
   ) {
-    const { queue, lanes, limits, throttle, sharing, moment, lateMs } = of
+    const { queue, lanes, limits, throttle, sharing, moment } = of
+    const { lateMs = 0, weights } = of.from
+    this.weights = weights
     this.#queue = queue
     this.#lanes = lanes
     this.#limits = limits
@@ -112,8 +118,27 @@ export class DealtRow implements DealtQueue {
     const group = this.#turns.pop()
     // A wrong count must not stop a fleet.
     if (group === undefined) this.#queue.open_lanes = 0
-    else this.#lanes.leave(this.#queue, group)
+    else {
+      this.#visited = { group, turn: this.#lanes.turnOf(this.#queue, group) ?? 0 }
+      this.#lanes.leave(this.#queue, group)
+    }
     return group
+  }
+
+  turnsHad(): number {
+    return this.#visited.turn % turnStep
+  }
+
+  turnsHadBy(group: string): number | undefined {
+    const turn = this.#lanes.turnOf(this.#queue, group)
+    return turn === undefined ? undefined : turn % turnStep
+  }
+
+  keepTurn(): void {
+    const { group, turn } = this.#visited
+    this.#lanes.giveTurn(this.#queue, group, turn + 1)
+    // It comes before those that were looked up.
+    this.#turns = []
   }
 
   readyIn(group: string): number {

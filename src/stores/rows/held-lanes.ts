@@ -5,6 +5,7 @@
  * a group. Pure.
  */
 
+import { turnStep } from '../rules/fair-share.js'
 import { type CountedJob, ready, running } from './job-row.js'
 import { type CountedQueue, ordinary } from './queue-row.js'
 
@@ -13,7 +14,7 @@ export interface LaneRow {
   /** Ready jobs that any claim may receive, and running jobs; both are 0 in the lane `''`: see `readyIn`. */
   ready: number
   running: number
-  /** Its place among the open lanes. */
+  /** Its place among the open lanes: a multiple of `turnStep`, and the turns that it has had in its round. */
   turn: number | null
   /** The instant until which it is shut. A shut lane has no turn. */
   shut_until: number | null
@@ -70,6 +71,11 @@ export abstract class HeldLanes {
     return this.of(queue, group).turn !== null
   }
 
+  /** The number of its turn; undefined if it has none. */
+  turnOf(queue: CountedQueue, group: string): number | undefined {
+    return this.of(queue, group).turn ?? undefined
+  }
+
   /** The instant until which the lane is shut; undefined if it is not. */
   shutUntil(queue: CountedQueue, group: string): number | undefined {
     return this.of(queue, group).shut_until ?? undefined
@@ -118,11 +124,16 @@ export abstract class HeldLanes {
 
   /** Gives the lane the last turn. */
   open(queue: CountedQueue, group: string): void {
+    queue.last_lane_turn += turnStep
+    this.giveTurn(queue, group, queue.last_lane_turn)
+  }
+
+  /** Gives the lane the turn with this number. */
+  giveTurn(queue: CountedQueue, group: string, turn: number): void {
     this.leave(queue, group)
     queue.laned = 1
     queue.open_lanes += 1
-    queue.last_lane_turn += 1
-    this.of(queue, group).turn = queue.last_lane_turn
+    this.of(queue, group).turn = turn
   }
 
   close(queue: CountedQueue, group: string, until: number): void {

@@ -7,6 +7,15 @@
 /** The most lanes that one claim looks into: lanes that turn out to be shut are passed over. */
 export const mostVisits = 1_000
 
+/**
+ * Turns are numbered in steps, so that the number of a lane's turn also says how many turns of its round it has had. More than
+ * the turns of a group in a round, which are its weight.
+ */
+export const turnStep = 128
+
+/** How many turns a group has in a round, by its name. */
+type GroupWeights = Readonly<Record<string, number>>
+
 /** The source of jobs: those without a group, the lane of one group, or the suspects. */
 export type ReadyPool = 'free' | 'suspects' | { readonly group: string }
 
@@ -24,6 +33,8 @@ export interface DealtQueue {
   /** Its throttle for all jobs together, and that for the jobs of each group. Both may hold. */
   readonly whole: DealtThrottle | undefined
   readonly perGroup: DealtThrottle | undefined
+  /** How many turns groups have in a round; those that it does not name have one. Undefined: all have one. */
+  readonly weights: GroupWeights | undefined
   /** The group of the first suspect; undefined if there is none. */
   firstSuspect(): string | undefined
   /** Opens the lanes whose time has come, a bounded number. */
@@ -34,6 +45,12 @@ export interface DealtQueue {
   openLanes(): number
   /** Takes the next lane out of the turns; at most `left` jobs are still to be granted. */
   nextLane(left: number): string | undefined
+  /** How many turns of its round the lane that was taken last has had before. */
+  turnsHad(): number
+  /** The same of a lane in the turns; undefined if it is not in them. */
+  turnsHadBy(group: string): number | undefined
+  /** The lane that was taken last has had one turn more, and has the next one too. */
+  keepTurn(): void
   readyIn(group: string): number
   roomIn(group: string): number
   /** For how long the group is held; 0 or less: it is not. */
@@ -102,10 +119,10 @@ function goRound(queue: DealtQueue, most: number): number {
   queue.openDue()
   queue.openFree()
   let taken = 0
-  // Lanes that have not had their turn in this round.
+  // The turns that are left of this round.
   let unvisited = 0
   for (let visits = 0; visits < mostVisits && taken < most && !queue.isFull(); visits += 1) {
-    if (unvisited === 0) unvisited = queue.openLanes()
+    if (unvisited === 0) unvisited = turnsOf(queue, most - taken)
     const group = unvisited === 0 ? undefined : queue.nextLane(most - taken)
     if (group === undefined) break
     // Its share of the rest, rounded up, so that a claim goes round once if it can.
@@ -113,6 +130,17 @@ function goRound(queue: DealtQueue, most: number): number {
     unvisited -= 1
   }
   return taken
+}
+
+/** The number of turns in a round. */
+function turnsOf(queue: DealtQueue, most: number): number {
+  const lanes = queue.openLanes()
+  // With as many lanes as jobs to grant, each turn has one job, however many turns there are.
+  if (queue.weights === undefined || lanes >= most) return lanes
+  return Object.entries(queue.weights).reduce((turns, [group, weight]) => {
+    const had = queue.turnsHadBy(group)
+    return had === undefined ? turns : turns + Math.max(0, weight - 1 - had)
+  }, lanes)
 }
 
 function visit(queue: DealtQueue, group: string, share: number): number {
@@ -125,7 +153,9 @@ function visit(queue: DealtQueue, group: string, share: number): number {
   }
   const count = Math.min(share, queue.readyIn(group), queue.roomIn(group), permitsIn(queue, group))
   const taken = count > 0 ? queue.take(group === '' ? 'free' : { group }, count) : 0
-  queue.visited(group, queue.readyIn(group) > 0 && queue.roomIn(group) > 0)
+  const isOpen = queue.readyIn(group) > 0 && queue.roomIn(group) > 0
+  if (isOpen && queue.turnsHad() + 1 < (queue.weights?.[group] ?? 1)) queue.keepTurn()
+  else queue.visited(group, isOpen)
   startedIn(queue, group, taken)
   return taken
 }

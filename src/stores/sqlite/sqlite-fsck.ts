@@ -8,6 +8,7 @@ import { messageOf } from '../../core/messages/describe.js'
 import type { FsckFinding, FsckRepair } from '../contract/store-health.js'
 import { noteBits, stateNames, waiting } from '../rows/job-row.js'
 import { morgueOf } from '../rows/queue-row.js'
+import { turnStep } from '../rules/fair-share.js'
 import type { Database } from './file/sqlite-driver.js'
 import type { QueueRow } from './rows/sqlite-queue.js'
 import type { SqliteTransaction } from './rows/sqlite-transaction.js'
@@ -82,7 +83,7 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
     'groups have a turn that was never given, or are open and shut or paused',
     'Their jobs may start too early, or out of turn.',
     `SELECT grp AS id FROM lane WHERE qid = ?1 AND (turn IS NOT NULL) + (shut_until IS NOT NULL) + paused > 1 UNION
-      SELECT grp FROM lane WHERE qid = ?1 AND turn > (SELECT last_lane_turn FROM queue WHERE qid = ?1)`,
+      SELECT grp FROM lane WHERE qid = ?1 AND turn >= (SELECT last_lane_turn + ${turnStep} FROM queue WHERE qid = ?1)`,
   ],
   [
     'warning',

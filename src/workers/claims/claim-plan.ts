@@ -83,13 +83,14 @@ export class ClaimPlan {
 
   one({ queue, ...shard }: ClaimTarget, limit: number): ClaimFrom {
     const { registry, punctuality } = this.#parts
-    const { leaseMs } = registry.queue(queue)
+    const { leaseMs, groupWeights } = registry.queue(queue)
     const maxPayloads = registry.orderedTask(queue)?.maxPayloads
     const lateMs = punctuality.lateMsOf(queue)
     return {
       ...{ queue, ...shard, limit, leaseMs },
       ...(maxPayloads === undefined ? {} : { maxPayloads }),
       ...(lateMs === 0 ? {} : { lateMs }),
+      ...(groupWeights === undefined ? {} : { weights: groupWeights }),
     }
   }
 

@@ -224,7 +224,8 @@ export class ListenerClaims {
   async #claim(how: { readonly alone?: true }, letGo: () => void): Promise<ListenerGrant | undefined> {
     const mono = this.#mono
     const { queue, lateMs } = this.#parts
-    const from = [{ queue: queue.name, limit: 1, lateMs: lateMs() }]
+    const weights = queue.groupWeights === undefined ? {} : { weights: queue.groupWeights }
+    const from = [{ queue: queue.name, limit: 1, lateMs: lateMs(), ...weights }]
     const sentAt = mono()
     try {
       const answer = await this.calls.claim(from, { leaseMs: queue.leaseMs, ...how })

@@ -17,6 +17,7 @@ const ordered = defineOrderedTask({ name: 'sync', input: z.object({ id: z.string
 /** Of a plain queue, but where only an ordered one has it. */
 const queueOptions: Fates<QueueOptions> = {
   weight: ['works', 5],
+  groupWeights: ['refused', { acme: 2 }],
   claimSize: ['works', 20],
   iterations: ['works', 2],
   longPoll: ['works', '10s'],

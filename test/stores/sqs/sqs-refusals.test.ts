@@ -79,6 +79,7 @@ describe('an option that SQS does not support', () => {
     ["the order 'lifo'", { queues: { mail: { order: 'lifo', fifo: true } } }],
     ['maxRunning', { queues: { mail: { maxRunning: 2 } } }],
     ['maxRunning', { queues: { mail: { maxRunning: { perGroup: 1 } } } }],
+    ['groupWeights', { queues: { mail: { groupWeights: { acme: 2 } } } }],
     ['maxPending', { queues: { mail: { maxPending: 100 } } }],
     ['the throttle', { queues: { mail: { throttle } } }],
     ['the throttle', { queues: { mail: { throttle: { ...throttle, by: 'group' } } } }],

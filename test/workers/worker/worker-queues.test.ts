@@ -45,6 +45,22 @@ describe.each(storeKinds)('choosing queues, on %s', (kind) => {
     expect(claims.map(({ queue }) => queue).join('')).toBe('aaabaaab')
   })
 
+  it('gives a group as many turns in a round as its weight says', async () => {
+    const task = scriptedTask({ queue: 'pages' })
+    const m = testMill({ tasks: [task], queues: { pages: { claimSize: 1, groupWeights: { gold: 2 } } } }, kind)
+    const order = recorded(m, 'job.started')
+    const jobs = await m.enqueueMany(
+      task,
+      ['gold', 'gold', 'gold', 'gold', 'gold', 'silver', 'silver'].map(() => ({ steps: ['ok' as const] })),
+      (_, i) => ({ group: i < 5 ? 'gold' : 'silver', id: `${i < 5 ? 'gold' : 'silver'}-${i}` }),
+    )
+    const done = Promise.all(jobs.map((job) => job.result({ timeout: '5s' })))
+    await m.worker({ concurrency: 1 }).start()
+    await done
+
+    expect(order.map(({ id }) => id.split('-')[0]).join(' ')).toBe('gold gold silver gold gold silver gold')
+  })
+
   it.each(['random', 'lottery', 'lottery-lottery'] as const)(
     'finds the one queue with work by %s, whatever the odds',
     async (selector) => {

@@ -1,6 +1,7 @@
 /** Contract cases: lanes, in which the jobs of each group wait, and the turns in which claims go round them. */
 
 import assert from 'node:assert/strict'
+import type { ClaimFrom } from '../../../stores/contract/claim.js'
 import type { CanonicalLanes } from '../../state/canonical-state.js'
 import { groups, orderedCase, plainCase, plainConcern, priority, records } from '../scenes/contract-case.js'
 import { grouped } from '../scenes/limit-words.js'
@@ -153,6 +154,40 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
   },
 
+  async 'a group with a weight has so many turns in a round, one after the other'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'y1', 'y2', 'z1'))
+
+    assert.deepEqual(await oneByOne(scene, 1, { y: 2 }), ['x1'])
+    assert.deepEqual(await oneByOne(scene, 1, { x: 2, y: 2 }), ['y1'])
+    assert.deepEqual((await turns(scene)).turns, ['y after 1', 'z', 'x'])
+    assert.deepEqual(await oneByOne(scene, 5, { x: 2, y: 2 }), ['y2', 'z1', 'x2', 'x3', 'x4'])
+  },
+
+  async 'a claim for several jobs takes a share of a group for each of its turns'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'x7', 'x8', 'y1', 'y2', 'y3', 'y4'))
+
+    assert.deepEqual(await claimed(scene, 8, { x: 3 }), ['x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'y1', 'y2'])
+    assert.deepEqual((await turns(scene)).turns, ['x', 'y'])
+  },
+
+  async 'a claim that ends within the turns of a group leaves it the rest of them'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'x5', 'x6', 'y1', 'y2'))
+
+    assert.deepEqual(await claimed(scene, 2, { x: 3 }), ['x1', 'x2'])
+    assert.deepEqual((await turns(scene)).turns, ['x after 2', 'y'])
+    assert.deepEqual(await claimed(scene, 4, { x: 3 }), ['x3', 'x4', 'y1', 'y2'])
+    assert.deepEqual((await turns(scene)).turns, ['x'])
+  },
+
+  async 'a group loses the rest of its turns with its last job, or if a claim gives it no weight'(scene) {
+    await scene.add(...grouped('x1', 'x2', 'y1', 'y2', 'y3'))
+    assert.deepEqual(await oneByOne(scene, 2, { x: 5 }), ['x1', 'x2'])
+    await scene.add(...grouped('x3', 'x4', 'x5'))
+
+    assert.deepEqual(await oneByOne(scene, 2, { x: 5 }), ['y1', 'x3'])
+    assert.deepEqual(await oneByOne(scene, 3, {}), ['x4', 'y2', 'x5'])
+  },
+
   'payloads that wait next to a running id are in its group again when that ends': orderedCase(
     [groups],
     async (scene) => {
@@ -168,10 +203,15 @@ export const lanes = plainConcern('lanes of groups', [groups], {
 })
 
 /** The ids that claims of one job each receive. */
-async function oneByOne(scene: Scene, count: number): Promise<string[]> {
+async function oneByOne(scene: Scene, count: number, weights?: ClaimFrom['weights']): Promise<string[]> {
   const ids: string[] = []
-  for (let i = 0; i < count; i++) ids.push((await scene.claimOne()).id)
+  for (let i = 0; i < count; i++) ids.push(...(await claimed(scene, 1, weights)))
   return ids
+}
+
+/** The ids that one claim receives. */
+function claimed(scene: Scene, limit: number, weights: ClaimFrom['weights']): Promise<string[]> {
+  return scene.claimIds({ from: [{ queue: scene.queue, limit, ...(weights && { weights }) }] })
 }
 
 async function turns(scene: Scene): Promise<CanonicalLanes> {

@@ -14,6 +14,8 @@ import type { SortedList } from './sorted-list.js'
 export class MemoryLanes {
   /** Open groups; the first is next. */
   readonly turns: string[] = []
+  /** How many turns of its round an open group has had, if it has the next one too. */
+  readonly had = new Map<string, number>()
   /** Shut groups, and until when. */
   readonly shut = new Map<string, number>()
   /** Groups that were held, and until when; including those that have no job now. */
@@ -29,6 +31,13 @@ export class MemoryLanes {
     this.turns.push(group)
   }
 
+  /** It has the next turn too; it had so many. */
+  keepTurn(group: string, had: number): void {
+    this.leave(group)
+    this.turns.unshift(group)
+    this.had.set(group, had)
+  }
+
   close(group: string, until: number): void {
     this.leave(group)
     this.shut.set(group, until)
@@ -36,6 +45,7 @@ export class MemoryLanes {
 
   leave(group: string): void {
     this.shut.delete(group)
+    this.had.delete(group)
     const at = this.turns.indexOf(group)
     if (at >= 0) this.turns.splice(at, 1)
   }

@@ -126,11 +126,11 @@ function isClosed(queue: MemoryQueue, now: number): boolean {
 }
 
 function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: ClaimMoment, load: ClaimLoad): Claim[] {
-  const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY, lateMs = 0 } = from
+  const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
   const { worker, alone = false } = by
   const { now } = at
   let hasTaken = false
-  const dealt = new MemoryFairShare(queue, at, lateMs, load, (job) => {
+  const dealt = new MemoryFairShare(queue, at, from, load, (job) => {
     if (!hasTaken) queue.lastFence = nextFence(queue.lastFence, now)
     hasTaken = true
     const claim = { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }

@@ -1,6 +1,7 @@
 /** A queue of the memory store, as the fair share of one claim sees it. */
 
 import { groupRules } from '../../../core/queue/throttle.js'
+import type { ClaimFrom } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type ClaimLoad, isLoaded } from '../../rules/claim-weight.js'
 import type { DealtQueue, ReadyPool } from '../../rules/fair-share.js'
@@ -14,10 +15,13 @@ export class MemoryFairShare implements DealtQueue {
   readonly taken: MemoryJob[] = []
   readonly whole: DealtQueue['whole']
   readonly perGroup: DealtQueue['perGroup']
+  readonly weights: DealtQueue['weights']
   readonly #queue: MemoryQueue
   readonly #now: number
   readonly #takeOne: (job: MemoryJob) => number
   readonly #load: ClaimLoad
+  /** The lane that was taken last, and how many turns of its round it had had before. */
+  #visited = { group: '', had: 0 }
 
   /**
    * `lateMs`: how late the jobs may begin. `load`: of the whole claim. `takeOne`: makes the job a running one, and
@@ -26,10 +30,11 @@ export class MemoryFairShare implements DealtQueue {
   constructor(
     queue: MemoryQueue,
     { now, run }: { readonly now: number; readonly run: string },
-    lateMs: number,
+    { lateMs = 0, weights }: Pick<ClaimFrom, 'lateMs' | 'weights'>,
     load: ClaimLoad,
     takeOne: (job: MemoryJob) => number,
   ) {
+    this.weights = weights
     this.#queue = queue
     this.#now = now
     this.#load = load
@@ -88,8 +93,24 @@ export class MemoryFairShare implements DealtQueue {
   nextLane(): string | undefined {
     const { lanes } = this.#queue
     const [group] = lanes.turns
-    if (group !== undefined) lanes.leave(group)
+    if (group === undefined) return undefined
+    this.#visited = { group, had: this.turnsHadBy(group)! }
+    lanes.leave(group)
     return group
+  }
+
+  turnsHad(): number {
+    return this.#visited.had
+  }
+
+  turnsHadBy(group: string): number | undefined {
+    const { lanes } = this.#queue
+    return lanes.turns.includes(group) ? (lanes.had.get(group) ?? 0) : undefined
+  }
+
+  keepTurn(): void {
+    const { group, had } = this.#visited
+    this.#queue.lanes.keepTurn(group, had + 1)
   }
 
   readyIn(group: string): number {

@@ -178,8 +178,8 @@ BEGIN
   PERFORM @.write_scope_1(p_key, v, p_now, late, p_plan);
   INSERT INTO @.lane (qid, grp, turn, shut_until)
     SELECT p_q, g, turn, until + CASE WHEN until >= p_now THEN late ELSE 0 END FROM (
-      SELECT g, until, CASE WHEN until IS NULL THEN nextval('@.lane_turn') END AS turn
-      FROM json_to_recordset(p_plan->'lanes') AS x (g text, until bigint) OFFSET 0) x ORDER BY g COLLATE "C"
+      SELECT g, until, CASE WHEN until IS NULL THEN coalesce(kept, nextval('@.lane_turn')) END AS turn
+      FROM json_to_recordset(p_plan->'lanes') AS x (g text, until bigint, kept bigint) OFFSET 0) x ORDER BY g COLLATE "C"
     ON CONFLICT (qid, grp) DO UPDATE SET turn = excluded.turn, shut_until = excluded.shut_until, due = NULL, blocked = false;
   IF json_array_length(p_plan->'closed') > 0 THEN PERFORM @.close_lanes_1(p_q, array(SELECT json_array_elements_text(p_plan->'closed'))); END IF;
   RETURN json_build_object('now', ms, 'jobs', jobs, 'fence', f);

@@ -10,7 +10,7 @@ import { LeftRow } from '../../rows/left-row.js'
 import { type CountedQueue, isStopped, leadOf, ordinary } from '../../rows/queue-row.js'
 import { type Moment, ScopeThrottle } from '../../rows/scope-throttle.js'
 import { ShardLimits } from '../../rows/shard-limits.js'
-import { deal, type ReadyPool } from '../../rules/fair-share.js'
+import { deal, type ReadyPool, turnStep } from '../../rules/fair-share.js'
 import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
 import type { ClaimedColumns } from '../schema/claimed-job.js'
@@ -63,7 +63,7 @@ export class LimitedQueue {
       const sharing = () => [row, elsewhere(this.look.limits)]
       const parts = { queue: row, lanes: this.#lanes, limits: this.#limits, throttle, sharing, moment }
       const dealt = new DealtRow(
-        { ...parts, lateMs: from.lateMs ?? 0 },
+        { ...parts, from },
         {
           firstSuspect: () => this.look.limits.suspect ?? '',
           isFull: () => load.isFull,
@@ -247,7 +247,7 @@ function rowOf(look: LimitsLook, shut: number | undefined): CountedQueue {
     suspects: limits.suspects,
     ...{ laned: 1, grouped, grouped_running: limits.groupedRunning },
     open_lanes: limits.open,
-    last_lane_turn: Math.max(0, ...turns) + 1,
+    last_lane_turn: turnStep * (Math.floor(Math.max(0, ...turns) / turnStep) + 1),
   }
 }
 

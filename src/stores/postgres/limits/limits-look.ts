@@ -131,8 +131,8 @@ export interface LimitedPlan extends ScopeChanges {
   readonly suspects: number
   /** The group of the suspect. */
   readonly suspect: string | null
-  /** Lanes with a new turn, in this order, or that are shut. */
-  readonly lanes: readonly { readonly g: string; readonly until: number | null }[]
+  /** Lanes with a new turn, in this order, or with one `kept`, or that are shut. */
+  readonly lanes: readonly { readonly g: string; readonly until: number | null; readonly kept: number | null }[]
   /** Lanes out of the turns. */
   readonly closed: readonly string[]
 }

@@ -5,6 +5,7 @@ import type { CountedQueue } from '../../rows/queue-row.js'
 import type { RateShelf } from '../../rows/scope-throttle.js'
 import type { CounterRow, CounterShelf } from '../../rows/throttle-row.js'
 import { compareBytes } from '../../rules/byte-order.js'
+import { turnStep } from '../../rules/fair-share.js'
 import type { LimitedPlan, LimitsLook, LookedStarts, ScopeChanges } from './limits-look.js'
 
 /** Stands for all other queues of the scope. */
@@ -73,9 +74,15 @@ export class LookedLanes extends HeldLanes {
       lanes: changed
         .filter((one) => !closed.includes(one))
         .sort(([, a], [, b]) => (a.turn ?? 0) - (b.turn ?? 0))
-        .map(([g, { shut_until }]) => ({ g, until: shut_until })),
+        .map(([g, { turn, shut_until }]) => ({ g, until: shut_until, kept: this.#isKept(g, turn) ? turn : null })),
       closed: closed.map(([group]) => group),
     }
+  }
+
+  /** Whether it has its place in the turns once more. */
+  #isKept(group: string, turn: number | null): boolean {
+    const before = this.#before.get(group)?.turn ?? null
+    return turn !== null && before !== null && Math.floor(turn / turnStep) === Math.floor(before / turnStep)
   }
 
   protected read({ qid }: CountedQueue, group: string): LaneRow | undefined {

@@ -1,5 +1,7 @@
 /** The tables of a Postgres store for limits: the lanes of groups, and what throttles have counted. */
 
+import { turnStep } from '../../rules/fair-share.js'
+
 /**
  * `lane`: a group of a queue that has waiting jobs, is held, or is paused; `''` is for the jobs without a group. It has a
  * `turn`, or is shut until an instant in ms, or is `blocked` until a claim of its group ends, or has nothing to start before
@@ -9,7 +11,7 @@
  * `lane_count`: what claims and their ends have changed in the number of running jobs of a group; a fold adds the rows up.
  */
 const lanes = `
-CREATE SEQUENCE @.lane_turn;
+CREATE SEQUENCE @.lane_turn INCREMENT ${turnStep} MINVALUE 0;
 CREATE TABLE @.lane (
   qid int NOT NULL, grp text COLLATE "C" NOT NULL, turn bigint, shut_until bigint, held_until bigint, due bigint,
   blocked boolean NOT NULL DEFAULT false, paused boolean NOT NULL DEFAULT false, PRIMARY KEY (qid, grp)

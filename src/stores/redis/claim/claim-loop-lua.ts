@@ -46,8 +46,9 @@ local grants, crashed, buried, expired, heads, tells = {}, {}, {}, {}, {}, {}
 local queue, over, more = 1, false, false
 ${kind.take}
 for n = 0, ASKED - 1 do
-  local a = 8 + n * 4
+  local a = 8 + n * 5
   local own_queue, limit, lease_ms, max_payloads = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2]), tonumber(ARGV[a + 3])
+  local weights_text = ARGV[a + 4]
   over = granted > 0 and (own_queue ~= queue or alone or limit <= granted or is_filled())
   if over then break end
   at(n)

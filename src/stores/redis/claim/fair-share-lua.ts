@@ -5,10 +5,11 @@
  *   take at most `count` of the first jobs without a group or of a group, or take this suspect. The first two return
  *   how many they took, which is fewer if jobs are large.
  * - `is_filled()`: whether the claim has enough bytes.
+ * - `weights_text`: JSON: how many turns groups have in a round, or ''.
  */
 
 import { upkeepLimit } from '../../rules/bounds.js'
-import { mostVisits } from '../../rules/fair-share.js'
+import { mostVisits, turnStep } from '../../rules/fair-share.js'
 
 export const fairShare = `
 -- Takes at most limit jobs, in the order of the shard or lane by lane. A claim that runs alone takes one,
@@ -31,8 +32,19 @@ local function take(limit, alone)
     if has_left and lanes.room_in(group) > 0 then lanes.close(group, now + for_ms) end
   end
   local function left_in(group) return group == '' and lanes.groupless() or lanes.count(group) end
+  local weights = weights_text ~= '' and cjson.decode(weights_text) or nil
+  -- The number of turns in a round. With as many lanes as jobs to grant, each has one job.
+  local function turns_of(most)
+    local turns = call('ZCARD', TURNS)
+    if not weights or turns >= most then return turns end
+    for group, weight in pairs(weights) do
+      local turn = call('ZSCORE', TURNS, group)
+      if turn then turns = turns + math.max(0, weight - 1 - turn % ${turnStep}) end
+    end
+    return turns
+  end
   -- Takes from a lane what its turn and its own limits allow.
-  local function visit(group, share)
+  local function visit(group, turn, share)
     local count = left_in(group)
     local free = lanes.room_in(group)
     -- Only jobs without a group may have gone while '' still has a turn.
@@ -48,21 +60,24 @@ local function take(limit, alone)
     if most > 0 then taken = group == '' and take_ready(most) or (group ~= '' and take_lane(group, most)) or 0 end
     -- If fewer were taken than wanted, jobs without a record may have been removed.
     local has_left = count > taken and (taken >= most or left_in(group) > 0)
-    if has_left and free > taken then lanes.open(group) end
+    if has_left and free > taken then
+      if weights and turn % ${turnStep} + 1 < (weights[group] or 1) then call('ZADD', TURNS, turn + 1, group)
+      else lanes.open(group) end
+    end
     started_in(group, taken)
     return taken
   end
   local function go_round(most)
     lanes.open_due()
     if lanes.groupless() > 0 and lanes.room_in('') > 0 and not lanes.has_turn('') then lanes.open('') end
-    -- The number of lanes that have not had their turn in this round.
+    -- The number of turns that are left of this round.
     local taken, unvisited = 0, 0
     for _ = 1, ${mostVisits} do
-      local group = call('ZRANGE', TURNS, 0, 0)[1]
+      local group, turn = unpack(call('ZRANGE', TURNS, 0, 0, 'WITHSCORES'))
       if taken >= most or not group or is_filled() then break end
-      if unvisited == 0 then unvisited = call('ZCARD', TURNS) end
+      if unvisited == 0 then unvisited = turns_of(most - taken) end
       lanes.leave_turn(group)
-      taken = taken + visit(group, math.ceil((most - taken) / unvisited))
+      taken = taken + visit(group, turn, math.ceil((most - taken) / unvisited))
       unvisited = unvisited - 1
     end
     return taken

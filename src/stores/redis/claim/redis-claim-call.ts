@@ -1,6 +1,6 @@
 /** A claim request to one Redis server: one script call for shards of one kind, and its reply. */
 
-import type { Buried, Claim, Claimed, Claimer, Crash, Expired, Wait } from '../../contract/claim.js'
+import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
 import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { readPayload } from '../format/redis-payload.js'
@@ -20,6 +20,8 @@ export interface ShardRequest {
   readonly leaseMs: number
   /** Ordered queues only. Infinity: all. */
   readonly maxPayloads?: number
+  /** How many turns groups have. */
+  readonly weights?: ClaimFrom['weights'] | undefined
 }
 
 /** The limits that the shards of a trip, all of one queue, share: their text for the script, and the keys to add. */
@@ -85,13 +87,15 @@ export function claimArgs(
   const flags = [by.alone ? '1' : '0', by.heads ? '1' : '0']
   const args = [by.worker, ...flags, String(mostBytes), gate.text, String(jobs), String(bytes)]
   const numbers = new Map<string, string>()
-  for (const [i, { shard, limit, leaseMs, maxPayloads = Number.POSITIVE_INFINITY }] of asks.entries()) {
+  for (const [i, { weights, ...ask }] of asks.entries()) {
+    const { shard, limit, leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = ask
     // Shards of an ordered queue that come in a row are one queue. A plain queue that is named twice is asked twice.
     const name = shard.kind === 'plain' ? String(i) : shard.queue
     const number = numbers.get(name) ?? String(numbers.size + 1)
     numbers.set(name, number)
     const most = Number.isFinite(maxPayloads) ? String(Math.max(1, maxPayloads)) : '0'
     args.push(number, String(limit), String(Math.ceil(leaseMs)), most)
+    args.push(weights === undefined ? '' : JSON.stringify(weights))
   }
   return args
 }
@@ -165,7 +169,8 @@ export function buriedIn(queue: string, [, id, task, reason, fence, packed]: rea
  * KEYS: those of each shard asked, one after the other, then those that `throttle-gate-lua.ts` names.
  * ARGV: worker; alone (1 or 0); heads (1 or 0); most bytes; gate (`throttle-gate-lua.ts`); the number and the weight of
  * the jobs that the first queue has granted before; then for each shard the number of its queue (in the order in which
- * they are asked), its limit, its lease in ms, and the most payloads of an id (0: all; unused for a plain queue).
+ * they are asked), its limit, its lease in ms, the most payloads of an id (0: all; unused for a plain queue), and
+ * the turns of its groups as JSON, or ''.
  *
  * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more, weight of
  * all jobs granted, expired }, then the indexes of shards that have something to tell joins in other shards, if any do.

@@ -174,7 +174,7 @@ export class RedisClaim {
   }
 
   #candidatesOf(from: ClaimFrom, queue: RedisQueue, by: Claimer): TripCandidate[] {
-    const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY, lateMs = 0 } = from
+    const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY, lateMs = 0, weights } = from
     const common = { queue: queue.name, of: queue, limits: limitedBy(queue), limit, lateMs }
     if (queue.layout.kind === 'plain') {
       const { shards } = queue
@@ -193,21 +193,22 @@ export class RedisClaim {
       ...common,
       shards: [shard],
       shard: shard.shard,
-      asks: this.#damage.isLeftOut(shard) ? [] : [{ shard, limit, leaseMs, maxPayloads }],
+      asks: this.#damage.isLeftOut(shard) ? [] : [{ shard, limit, leaseMs, maxPayloads, weights }],
       named: shard.shard,
     }))
   }
 
   /** Divides a queue's limit among its shards, the rest in turn. Shards without a share only recover and promote. */
-  #asksOf({ limit, leaseMs }: ClaimFrom, shards: readonly RedisShard[], by: Claimer): ShardRequest[] {
+  #asksOf({ limit, leaseMs, weights }: ClaimFrom, shards: readonly RedisShard[], by: Claimer): ShardRequest[] {
     const count = shards.length
-    if (count === 1) return [{ shard: shards[0]!, limit, leaseMs: leaseMs ?? by.leaseMs }]
+    if (count === 1) return [{ shard: shards[0]!, limit, leaseMs: leaseMs ?? by.leaseMs, weights }]
     const most = by.alone ? Math.min(1, limit) : limit
     const turn = this.#turn++ % count
     return shards.map((shard, i) => ({
       shard,
       limit: Math.floor(most / count) + ((i - turn + count) % count < most % count ? 1 : 0),
       leaseMs: leaseMs ?? by.leaseMs,
+      weights,
     }))
   }
 

@@ -53,7 +53,12 @@ export class RedisRungClaim {
   }
 
   #callOf(shards: readonly RedisShard[], from: readonly ClaimFrom[], by: Claimer): RedisScriptCall {
-    const asks = from.map(({ limit, leaseMs = by.leaseMs }, i) => ({ shard: shards[i]!, limit, leaseMs }))
+    const asks = from.map(({ limit, leaseMs = by.leaseMs, weights }, i) => ({
+      shard: shards[i]!,
+      limit,
+      leaseMs,
+      weights,
+    }))
     return {
       script: claimScripts.plain(false),
       keys: shards.flatMap(({ keys }) => keys),

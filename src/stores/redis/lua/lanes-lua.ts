@@ -4,6 +4,7 @@
  */
 
 import { upkeepLimit } from '../../rules/bounds.js'
+import { turnStep } from '../../rules/fair-share.js'
 import { leadLapseMs } from '../../rules/wake-lead.js'
 import { keyNames } from '../redis-keys.js'
 import { byNumber } from './lazy-functions-lua.js'
@@ -44,7 +45,7 @@ end
 -- Opens the lane of a group. Its turn comes last.
 function lanes.open(group)
   call('ZREM', SHUT, group)
-  call('ZADD', TURNS, call('HINCRBY', META, 'turn', 1), group)
+  call('ZADD', TURNS, call('HINCRBY', META, 'turn', ${turnStep}), group)
 end
 -- Opens the lanes whose time has come, in the order of these times.
 function lanes.open_due()

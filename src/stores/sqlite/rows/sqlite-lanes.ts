@@ -3,6 +3,7 @@
 import { HeldLanes, type LaneRow, laneColumns } from '../../rows/held-lanes.js'
 import type { CountedQueue } from '../../rows/queue-row.js'
 import type { SqlValue } from '../../rows/stored-text.js'
+import { turnStep } from '../../rules/fair-share.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 
 export class SqliteLanes extends HeldLanes {
@@ -35,7 +36,7 @@ export class SqliteLanes extends HeldLanes {
     )
     this.#openAll = db.prepare(
       `UPDATE lane SET shut_until = NULL, turn = opened.turn FROM
-         (SELECT grp, ?2 + row_number() OVER (ORDER BY shut_until, grp) AS turn FROM lane WHERE qid = ?1 AND shut_until IS NOT NULL) AS opened
+         (SELECT grp, ?2 + ${turnStep} * row_number() OVER (ORDER BY shut_until, grp) AS turn FROM lane WHERE qid = ?1 AND shut_until IS NOT NULL) AS opened
        WHERE lane.qid = ?1 AND lane.grp = opened.grp`,
     )
     this.#lapsed = db.prepare(
@@ -88,7 +89,7 @@ export class SqliteLanes extends HeldLanes {
     this.flush()
     const opened = Number(this.#openAll.run(queue.qid, queue.last_lane_turn).changes)
     queue.open_lanes += opened
-    queue.last_lane_turn += opened
+    queue.last_lane_turn += turnStep * opened
     this.forget()
   }
 

@@ -204,7 +204,7 @@ export class SqliteClaim {
     const { lanes, limits, throttles } = this.#transaction
     const throttle = throttles.of(queue)
     const sharing = () => throttles.sharing(throttle!.row.scope)
-    const parts = { queue, lanes, limits, throttle, sharing, moment: at, lateMs: from.lateMs ?? 0 }
+    const parts = { queue, lanes, limits, throttle, sharing, moment: at, from }
     const dealt = new DealtRow(parts, {
       firstSuspect: () => this.#firstSuspectGroup(queue),
       isFull: () => taking.bytes >= mostClaimBytes,
