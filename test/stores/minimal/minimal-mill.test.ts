@@ -56,6 +56,7 @@ describe('a mill on a store with only the eight verbs', () => {
     ['maxPending', { queues: { default: { maxPending: 1 } } }],
     ['the order lifo', { queues: { default: { order: 'lifo' } } }],
     ['groups', { tasks: [defineTask({ name: 'crawl', group: String })] }],
+    ['onDead', { tasks: [plain, defineTask({ name: 'told', onDead: plain })] }],
     ['a lease beyond the longest', { queues: { default: { lease: '13h' } } }],
   ] as const)('refuses %s when it is created, with a remedy', (_, options) => {
     expect(() => testMillOn(makeStore(), options)).toThrow(expect.objectContaining(refused))

@@ -90,6 +90,7 @@ describe('an option that SQS does not support', () => {
     ['`score`', { tasks: [defineOrderedTask({ ...sync, score: ({ n }) => n })] }],
     ["`merge: 'latest'`", { tasks: [defineOrderedTask({ ...sync, merge: 'latest' })] }],
     ['`group`', { tasks: [defineOrderedTask({ ...sync, group: () => 'one' })] }],
+    ['`onDead`', { tasks: [task, defineTask({ name: 'told', queue: 'mail', onDead: task })] }],
     ['waiting for replicas', { replicas: 1 }],
   ])('is refused when the mill is created, with an alternative: %s', (feature, options) => {
     expect(refusalOf(options)).toMatchObject({
