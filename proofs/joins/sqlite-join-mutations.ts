@@ -33,7 +33,7 @@ export const sqliteJoinMutations = mutationsIn(`
 ! joins that die
 @ sqlite/work/sqlite-completion.js
 * members that complete together are unheard
-- this.#report(queue, id, places, results?.get(id));
+- this.#report(queue, own[i], placesOf(line.slice(at + 1)), results?.[i]);
 + void 0;
 ! the ends of members
 * a member that completes alone is unheard
@@ -41,8 +41,8 @@ export const sqliteJoinMutations = mutationsIn(`
 + if (places === undefined)
 ! the ends of members
 * the results of members that complete are not handed over
-- ...result, queue: name, id, places
-+ queue: name, id, places
+- left: result }
++ left: {} }
 ! the ends of members
 @ sqlite/work/sqlite-crash.js
 * a member is unheard that crashes after its cancellation was asked for

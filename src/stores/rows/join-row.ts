@@ -136,6 +136,26 @@ export function placeRowsIn(text: string): PlaceRow[] {
   return JSON.parse(text) as PlaceRow[]
 }
 
+/**
+ * Reads the places of members, one text after the other. Those of one set differ in the number alone: only the first of
+ * them is parsed.
+ */
+export function placeReader(): (text: string) => readonly PlaceRow[] {
+  let last: PlaceRow | undefined
+  let [before, behind] = ['', '']
+  return (text) => {
+    if (last !== undefined && text.startsWith(before) && text.endsWith(behind)) {
+      const number = Number(text.slice(before.length, -behind.length))
+      // Otherwise there is more than one place between them.
+      if (Number.isInteger(number)) return [[last[0], last[1], last[2], number, last[4], last[5]]]
+    }
+    const rows = placeRowsIn(text)
+    last = rows[0]!
+    ;[before, behind] = placeTextAround(placesIn(text)[0]!)
+    return rows
+  }
+}
+
 export function placesIn(text: string): MemberOf[] {
   return placeRowsIn(text).map(([queue, id, set, number, onDead, keeps]) => ({
     ...{ join: { queue, id }, set, number },

@@ -133,7 +133,7 @@ export function repairJoins({ db, joins, clock }: SqliteTransaction, { name: que
   for (const { row, lost } of members) {
     const { set, number, fate, error } = lost
     const place = [queue, row.join_id, set.name, number, set.onDead, 1] as const
-    joins.report({ queue: set.queue, id: memberId(set, number), places: [place], fate, error })
+    joins.report({ queue: set.queue, id: memberId(set, number), places: [place], fate, left: { error } })
   }
   joins.deliver()
   if (members.length > 0) done.push(`reported the ends of ${members.length} members that are not there, or have ended`)

@@ -53,7 +53,7 @@ const thorough: readonly Permit[] = [
 
 /** The index by which jobs must be found: of the first that matches the statement, or the part of it that looks for them. */
 const indexes: readonly (readonly [of: RegExp, plan: RegExp])[] = [
-  [/\bid (= \?|IN \(SELECT value)/, /INDEX job_id \(qid=\? AND id=\?\)/],
+  [/\bid (= (\?|json_each\.value)|IN \(SELECT value)/, /INDEX job_id \(qid=\? AND id=\?\)/],
   [/grp = \?/, /INDEX job_lane \(qid=\? AND grp=\?\)/],
   [/ORDER BY grp/, /INDEX job_lane \(qid=\?\)/],
   [

@@ -36,12 +36,8 @@ const pageSize = 1_000
 export type CompletedRow = readonly [number: number, result?: string]
 
 /** Undefined: such an end is not kept together with others. */
-export function completedRow(
-  number: number,
-  keeps: boolean,
-  { fate, payload, codec }: ReportedEnd,
-): CompletedRow | undefined {
-  if (fate !== 'completed' || codec !== undefined) return undefined
+export function completedRow(number: number, keeps: boolean, { payload, codec }: ForJoins): CompletedRow | undefined {
+  if (codec !== undefined) return undefined
   if (payload === undefined || !keeps) return [number]
   return typeof payload === 'string' && payload.length <= longestTogether ? [number, payload] : undefined
 }

@@ -45,10 +45,11 @@ const mostKept = 64
 const mostDropped = 1_048_576
 
 /** The end of a member, with its places as its row has them. */
-interface MemberReport extends ForJoins, JobKey {
+interface MemberReport extends JobKey {
   readonly places: readonly PlaceRow[]
   /** Revived: the member was dead, and waits again. */
   readonly fate: Fate | 'revived'
+  readonly left: ForJoins
 }
 
 /** A member, with its places as its row has them. */
@@ -130,7 +131,7 @@ export class SqliteJoins implements JoinNews {
 
   ended(rid: number, fate: MemberReport['fate'], left: ForJoins = {}): void {
     const { places, ...member } = this.#placesOf.get(rid) as PlacedRow
-    this.report({ ...left, ...member, places: placeRowsIn(places), fate })
+    this.report({ ...member, places: placeRowsIn(places), fate, left })
   }
 
   /** Takes the end of a member, or that it was revived, to be delivered before the commit. */
@@ -200,14 +201,13 @@ export class SqliteJoins implements JoinNews {
       const set = join?.sets.find((one) => one.name === name)
       if (join === undefined || set === undefined || !this.isOpen(join)) continue
       if (!isAt(set, number, report)) continue
-      const { fate } = report
+      const { fate, left } = report
       if (fate === 'revived') {
         if (this.ends.takeBack(set, number)) this.#changed.add(set)
         continue
       }
-      const end = report as ReportedEnd
-      const row = completedRow(number, set.keepsResults, end)
-      if (row === undefined) this.#keep(join, set, number, end, now)
+      const row = fate === 'completed' ? completedRow(number, set.keepsResults, left) : undefined
+      if (row === undefined) this.#keep(join, set, number, { ...left, fate }, now)
       else this.#keepLater(join, set, row)
     }
   }

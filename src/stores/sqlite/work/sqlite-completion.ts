@@ -5,7 +5,7 @@
 
 import type { KeptResult, SettleItem } from '../../contract/settle.js'
 import { noteBits, running } from '../../rows/job-row.js'
-import { type PlaceRow, placeRowsIn } from '../../rows/join-row.js'
+import { type PlaceRow, placeReader, placeRowsIn } from '../../rows/join-row.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -53,27 +53,24 @@ function textForJoins(item: SettleItem): string | null | undefined {
 export function itemsOf(completions: Completions): SettleItem[] {
   const { queue, fence, ids } = completions
   const results = resultsOf(completions)
-  return (JSON.parse(ids) as string[]).map((id) => {
-    const result = results?.get(id)
+  return (JSON.parse(ids) as string[]).map((id, i) => {
+    const result = results?.[i]
     return { queue, fence, id, kind: 'complete', ...(result && { result }) }
   })
 }
 
-function resultsOf({ ids, results }: Completions): Map<string, KeptResult> | undefined {
+function resultsOf({ results }: Completions): (KeptResult | undefined)[] | undefined {
   if (results === undefined) return undefined
-  const payloads = JSON.parse(results) as (string | null)[]
-  const found = new Map<string, KeptResult>()
-  for (const [i, id] of (JSON.parse(ids) as string[]).entries()) {
-    const payload = payloads[i]!
-    if (payload !== null) found.set(id, { payload, onlyForJoins: true })
-  }
-  return found
+  return (JSON.parse(results) as (string | null)[]).map((payload) =>
+    payload === null ? undefined : { payload, onlyForJoins: true },
+  )
 }
 
-/** What is found of the jobs of a settle, some of which have more than their row; each text is a JSON array. */
+/** What is found of the jobs of a settle, some of which have more than their row. `rids` and `stepped` are JSON arrays. */
 interface NotedRow {
   readonly rids: string
   readonly found: number
+  /** Lines: the index of a member among the ids, a space and its places. */
   readonly members: string | null
   readonly stepped: string
 }
@@ -91,8 +88,8 @@ interface Bunch {
   readonly ids: string[]
   /** The index of each job in the settle. */
   readonly places: number[]
-  /** The results that are only for the joins of the job, by its id. Absent: there are none. */
-  results?: Map<string, KeptResult>
+  /** What each leaves to its joins. Absent: none leaves anything. */
+  results?: (KeptResult | undefined)[]
 }
 
 export class SqliteCompletion {
@@ -116,11 +113,14 @@ export class SqliteCompletion {
     const together = `${found} ${held(among, '?3')}`
     this.#look = db.prepare(together)
     this.#lookOrdered = db.prepare(`${together} AND successor_stamp IS NULL`)
-    // Places are JSON already: nothing has to read them here.
-    const members = `'[' || group_concat('[' || json_quote(id) || ',' || places || ']') FILTER (WHERE noted & ${noteBits.member}) || ']' AS members`
+    // A line for each member. Places have no other line breaks, because they are JSON.
+    const members = "group_concat(json_each.key || ' ' || places, char(10)) AS members"
     const stepped = `json_group_array(rid) FILTER (WHERE noted & ${noteBits.steps}) AS stepped`
     const tied = noteBits.member | noteBits.steps | noteBits.tells
-    this.#lookNoted = db.prepare(`${found}, ${members}, ${stepped} ${held(among, '?3', `noted & ~${tied} = 0`)}`)
+    this.#lookNoted = db.prepare(
+      `${found}, ${members}, ${stepped} FROM json_each(?2) CROSS JOIN job ON qid = ?1 AND job.id = json_each.value
+         WHERE state = 2 AND fence = ?3 AND remember_ms = 0 AND noted & ~${tied} = 0`,
+    )
     this.#dropSteps = db.prepare('DELETE FROM step WHERE rid IN (SELECT value FROM json_each(?))')
   }
 
@@ -152,7 +152,7 @@ export class SqliteCompletion {
     fence: number,
     ids: string,
     count: number,
-    results?: ReadonlyMap<string, KeptResult>,
+    results?: readonly (KeptResult | undefined)[],
   ): boolean {
     if (results !== undefined || queue.membered === 1) return this.#endNoted(queue, fence, ids, count, results)
     const look = queue.kind === 'plain' ? this.#look : this.#lookOrdered
@@ -170,20 +170,28 @@ export class SqliteCompletion {
     fence: number,
     ids: string,
     count: number,
-    results?: ReadonlyMap<string, KeptResult>,
+    results?: readonly (KeptResult | undefined)[],
   ): boolean {
+    const own = JSON.parse(ids) as string[]
+    // One that is named twice would be found twice.
+    if (new Set(own).size !== count) return false
     const looked = this.#lookNoted.get(queue.qid, ids, fence) as NotedRow
     if (looked.found !== count) return false
     this.#transaction.jobs.deleteRows(looked.rids, count)
     if (looked.stepped !== '[]') this.#dropSteps.run(looked.stepped)
     this.#ended(queue, count)
-    for (const [id, places] of JSON.parse(looked.members ?? '[]') as [string, PlaceRow[]][])
-      this.#report(queue, id, places, results?.get(id))
+    if (looked.members === null) return true
+    const placesOf = placeReader()
+    for (const line of looked.members.split('\n')) {
+      const at = line.indexOf(' ')
+      const i = Number(line.slice(0, at))
+      this.#report(queue, own[i]!, placesOf(line.slice(at + 1)), results?.[i])
+    }
     return true
   }
 
-  #report({ name }: QueueRow, id: string, places: readonly PlaceRow[], result?: KeptResult): void {
-    this.#transaction.joins.report({ ...result, queue: name, id, places, fate: 'completed' })
+  #report({ name }: QueueRow, id: string, places: readonly PlaceRow[], result: KeptResult = {}): void {
+    this.#transaction.joins.report({ queue: name, id, places, fate: 'completed', left: result })
   }
 
   /** Changes nothing and returns false if the job needs more than this. */
@@ -242,8 +250,8 @@ function bunchesOf(items: readonly SettleItem[], queues: readonly QueueRow[]): I
     last.ids.push(id)
     last.places.push(place)
     if (item.kind === 'complete' && item.result !== undefined) {
-      last.results ??= new Map()
-      last.results.set(id, item.result)
+      last.results ??= []
+      last.results[last.ids.length - 1] = item.result
     }
   }
   return bunches.values()
