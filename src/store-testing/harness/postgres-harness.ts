@@ -25,10 +25,11 @@ const upForMs = 20 * 365 * 86_400_000
 const state = (row: string) =>
   `CASE WHEN ${row}.fence > 0 THEN 'running' WHEN ${row}.pool = -1 THEN 'waiting' WHEN abs(${row}.stamp) > @.us() THEN 'scheduled' ELSE 'ready' END`
 
+/** In PL/pgSQL, which plans them once in a session; a function in SQL is planned anew by every statement that calls it. */
 const replaced = `
 CREATE TABLE @.harness (ms bigint NOT NULL, run bigint NOT NULL);
-CREATE OR REPLACE FUNCTION @.us() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT ms * 1000 FROM @.harness';
-CREATE OR REPLACE FUNCTION @.run() RETURNS bigint LANGUAGE sql STABLE AS 'SELECT run FROM @.harness';
+CREATE OR REPLACE FUNCTION @.us() RETURNS bigint LANGUAGE plpgsql VOLATILE AS 'BEGIN RETURN (SELECT ms * 1000 FROM @.harness LIMIT 1); END';
+CREATE OR REPLACE FUNCTION @.run() RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN RETURN (SELECT run FROM @.harness LIMIT 1); END';
 CREATE TABLE @.audit (n bigint GENERATED ALWAYS AS IDENTITY, at_ms bigint, qid int, id text, state_from text, state_to text, fence bigint, worker text);
 CREATE FUNCTION @.audit_job() RETURNS trigger LANGUAGE plpgsql AS $fn$
 DECLARE f bigint; BEGIN
