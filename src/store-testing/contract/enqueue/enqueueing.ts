@@ -203,9 +203,9 @@ export const enqueueing = plainConcern('enqueueing', [exactEnqueue], {
 
   async 'at most 10,000 calls of a queue are remembered, the latest ones'(scene) {
     await scene.enqueue(['job-0'], { callId: 'first' })
-    const batches = callMemoryCount / 250
+    const batches = callMemoryCount / 1_000
     for (let batch = 0; batch < batches; batch++) {
-      const calls = Array.from({ length: 250 }, (_, i) => ({
+      const calls = Array.from({ length: 1_000 }, (_, i) => ({
         callId: `call ${batch} ${i}`,
         queue: scene.queue,
         jobs: [newJob({ id: `x-${batch}-${i}` })],
