@@ -39,6 +39,7 @@ const plain = `
 * a job that fails forgets that its death is to be reported
 - flags = o.flags & 372 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END
 + flags = o.flags & 116 | CASE e."to" WHEN 'later' THEN 1 ELSE 0 END
+! deaths
 * the death of a job is not kept
 - IF e."to" = 'dead' AND o.flags & 256 > 0 THEN
 + IF false THEN
