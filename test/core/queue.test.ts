@@ -156,7 +156,7 @@ describe('wrong options', () => {
     [{ retention: { dead: 'none' } }, `retention.dead: must be 'untilDeleted' or an object; got "none"`],
     [
       { priority: 5 },
-      'priority: is not an option; check its spelling: there are weight, claimSize, iterations, longPoll, lease, renewLease, order, ordered, fifo, shards, exclusive, shardOrder, maxPending, maxCrashes, throttle, maxRunning, retention. It is an option of enqueue',
+      'priority: is not an option; check its spelling: there are weight, groupWeights, claimSize, iterations, longPoll, lease, renewLease, order, ordered, fifo, shards, exclusive, shardOrder, maxPending, maxCrashes, throttle, maxRunning, retention. It is an option of enqueue',
     ],
   ]
 

@@ -144,15 +144,16 @@ describe('the page of the configuration', () => {
 
   it('has the defaults of a queue', () => {
     const queue = testMill({ queues: { it: {} } }).queues.get('it')!
-    const { results, dead, name: _name, throttle, maxPending, maxRunning, maxCrashes, ...rest } = queue
+    const { results, dead, name: _name, throttle, maxPending, maxRunning, maxCrashes, groupWeights, ...rest } = queue
 
-    expect({ results, dead, throttle, maxPending, maxRunning, maxCrashes }).toEqual({
+    expect({ results, dead, throttle, maxPending, maxRunning, maxCrashes, groupWeights }).toEqual({
       results: { ageMs: parseDuration('1h'), count: 1000 },
       dead: undefined,
       throttle: undefined,
       maxPending: undefined,
       maxRunning: undefined,
       maxCrashes: undefined,
+      groupWeights: undefined,
     })
     expect(toldOf(configuration.rows('A queue'), 'maxCrashes')).toBe(boundsOf({}).maxCrashes)
     expect(configuration.prose).toContain("`{ age: '1h', count: 1000 }`")
