@@ -9,9 +9,8 @@ it('if the worker and the process of a job are killed, the job runs again with n
   const first = await scene.run(1)
   const { supervisor, worker: killedWorker, job } = await family(worker, first)
   killed([supervisor, killedWorker, job])
-  const [ended] = await scene.start().events('remains.ended')
+  scene.start()
 
-  expect(ended).toMatchObject({ child: job })
   expect((await scene.run(2)).beside).toEqual([])
   await nothingLeftOf(first.job)
 })
