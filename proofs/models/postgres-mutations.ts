@@ -43,6 +43,7 @@ const plain = `
 * the death of a job is not kept
 - IF e."to" = 'dead' AND o.flags & 256 > 0 THEN
 + IF false THEN
+! deaths
 * a retry is due a ms later
 - ELSE (t + e.delay) * way END
 + ELSE (t + e.delay + 1000) * way END
@@ -66,6 +67,7 @@ const plain = `
 * a job with a lease of its own never crashes
 - SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms <= ms
 + SELECT fence, lease_ms, id FROM @.beat WHERE qid = p_q AND lease_ms < 0
+! leasing
 @ postgres/work/postgres-extend.js
 * a beat may shorten the lease
 - lease_ms = greatest(lease_ms, ms + p_lease) WHERE
@@ -73,7 +75,7 @@ const plain = `
 * the instant of the start is set by every beat
 - started_ms = coalesce(o.started_ms, e.started)
 + started_ms = coalesce(e.started, o.started_ms)
-! leasing
+! crashing
 * a beat is not told of a wish to cancel
 - json_build_array(id, flags & 8 > 0)
 + json_build_array(id, false)

@@ -76,6 +76,16 @@ export const leasing = plainConcern('leasing', [], {
     assert.equal((await scene.job('a')).claim?.leaseMs, 5_000)
   },
 
+  async 'a renewed lease holds for its whole time and not a millisecond longer'(scene) {
+    await scene.add('a', 'b')
+    const { claims } = await scene.claim({ limit: 2, leaseMs: 1_000 })
+    await scene.extend(claims[0]!, { leaseMs: 5_000 })
+    await scene.advance(4_999)
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['b'])
+    await scene.advance(1)
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
+  },
+
   async 'extend never shortens a lease'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne({ leaseMs: 60_000 })
