@@ -78,12 +78,12 @@ export const leasing = plainConcern('leasing', [], {
 
   async 'a renewed lease holds for its whole time and not a millisecond longer'(scene) {
     await scene.add('a', 'b')
-    const { claims } = await scene.claim({ limit: 2, leaseMs: 1_000 })
-    await scene.extend(claims[0]!, { leaseMs: 5_000 })
+    const [renewed, other] = (await scene.claim({ limit: 2, leaseMs: 1_000 })).claims
+    await scene.extend(renewed!, { leaseMs: 5_000 })
     await scene.advance(4_999)
-    assert.deepEqual(await scene.claimIds({ alone: true }), ['b'])
+    assert.deepEqual(await scene.claimIds({ alone: true }), [other!.id])
     await scene.advance(1)
-    assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
+    assert.deepEqual(await scene.claimIds({ alone: true }), [renewed!.id])
   },
 
   async 'extend never shortens a lease'(scene) {
