@@ -1,7 +1,7 @@
 /**
- * The telling of deaths: a worker looks for deaths of jobs whose tasks have `onDead`, and enqueues a job for each. The store
- * keeps a death until it was told, and the id of that job follows from the death: so many may tell it, and one job comes of
- * it.
+ * The reports of deaths: a worker looks for deaths of jobs whose tasks have `onDead`, and enqueues a job for each. The
+ * store keeps a death until it was told. The id of that job follows from the death, so several workers may report one
+ * death, and a single job comes of it.
  */
 
 import { createHash } from 'node:crypto'

@@ -131,7 +131,7 @@ export type Command = { readonly handle: number } & (
       readonly id: string
       readonly how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string }
     }
-  /** Up to so many of the deaths of jobs of this task are told. */
+  /** The deaths of jobs of this task are told, at most this many. */
   | { readonly verb: 'tell'; readonly queue: string; readonly task: string; readonly most: number }
   | { readonly verb: 'pause' | 'resume' | 'drain' | 'clear'; readonly queue: string }
   /** To its end, or until a running job must end first. */

@@ -154,7 +154,7 @@ export const lanes = plainConcern('lanes of groups', [groups], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
   },
 
-  async 'a group with a weight has so many turns in a round, one after the other'(scene) {
+  async 'a group has as many turns in a round as its weight, one after the other'(scene) {
     await scene.add(...grouped('x1', 'x2', 'x3', 'x4', 'y1', 'y2', 'z1'))
 
     assert.deepEqual(await oneByOne(scene, 1, { y: 2 }), ['x1'])

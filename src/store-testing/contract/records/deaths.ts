@@ -160,7 +160,7 @@ export const deaths = plainConcern('deaths', [hasDeaths], {
     },
   ),
 
-  async 'deaths are of the tasks asked for, the oldest first and at most so many'(scene) {
+  async 'a look gets the deaths of the named tasks, the oldest first, up to its limit'(scene) {
     for (let i = 0; i < 45; i += 1) await scene.addDead(`r${i}`, { task: 'resize', ...telling })
     for (const id of ['c', 'a', 'b']) await scene.addDead(id, telling)
     const { queue } = scene

@@ -31,7 +31,7 @@ export class MemoryLanes {
     this.turns.push(group)
   }
 
-  /** It has the next turn too; it had so many. */
+  /** It has the next turn too. Takes the number of turns that it had in this round. */
   keepTurn(group: string, had: number): void {
     this.leave(group)
     this.turns.unshift(group)

@@ -6,7 +6,10 @@ import { sqlFunction } from '../schema/sql-function.js'
 import { payloadFrom, textFrom } from '../schema/stored-payload.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
 
-/** Takes queues, names of tasks and a limit. It sorts what it finds, and does not go through those of all tasks in their order. Returns the oldest deaths of their jobs, each as `DeathColumns`. */
+/**
+ * Takes queues, names of tasks and a limit. Returns the oldest deaths of their jobs, each as `DeathColumns`. It sorts those
+ * of these tasks: to go through all deaths in their order would pass those of tasks that nobody knows any more.
+ */
 const untoldDeaths = sqlFunction(
   'untold_1',
   'p_qs int[], p_tasks text[], p_most int',

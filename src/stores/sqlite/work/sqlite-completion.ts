@@ -66,7 +66,7 @@ function resultsOf({ results }: Completions): (KeptResult | undefined)[] | undef
   )
 }
 
-/** What is found of the jobs of a settle, some of which have more than their row. `rids` and `stepped` are JSON arrays. */
+/** The jobs of a settle that were found, some with more than their row. `rids` and `stepped` are JSON arrays. */
 interface NotedRow {
   readonly rids: string
   readonly found: number
@@ -75,7 +75,7 @@ interface NotedRow {
   readonly stepped: string
 }
 
-/** What is found of a single job that may have more than its row. */
+/** A single job that was found, and may have more than its row. */
 interface TiedRow {
   readonly grp: string | null
   readonly places: string | null
