@@ -49,14 +49,19 @@ export const redisJoinMutations = mutationsIn(`
 - byte(claim, 14) - 64 >= HASHISTORY or
 + byte(claim, 14) - 64 >= BEATEN or
 ! the ends of members
-* a dead member beyond the bound or the age of the morgue is unheard
-- lost_at = math.max(lost_at, j.updated)
-+ lost_at, j.places = math.max(lost_at, j.updated), nil
-! joins that die
+* a member of several joins whose result is kept is unheard
+- return rec and not select(5, written(rec))
++ return rec
+! the ends of members
 * what settled members report is not written
 - if REPORTS and \${parts[kind].flush} then return
 + if false then return
 ! the ends of members
+@ redis/claim/retention-lua.js
+* a dead member beyond the bound or the age of the morgue is unheard
+- lost_at = math.max(lost_at, j.updated)
++ lost_at, j.places = math.max(lost_at, j.updated), nil
+! joins that die
 @ redis/claim/redis-settle.js
 * joins in other shards are not told of settled members
 - tells ? queues.reports.deliver(shard) : undefined

@@ -78,6 +78,17 @@ export const redisMutations = mutationsIn(String.raw`
 -     know_run(j, c)
 -     bury(
 +     bury(
+* of results that are kept together none says where it came from
+- if run ~= '' then
+-       local ms
++ if false then
++       local ms
+! retention
+* a checkpoint stays where its job is completed with a kept result
+- call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)
++ call('HDEL', NOTES, 'e' .. j.id)
+! checkpoints and logs
+@ redis/claim/retention-lua.js
 * what remains of a cancelled job stays when its id is no longer remembered
 -     if byte(member) > 127 then drop_notes(sub(member, 7)) end
 ! cancelling what runs
@@ -90,10 +101,10 @@ export const redisMutations = mutationsIn(String.raw`
 * a result is trimmed a millisecond early
 - call('ZRANGE', EXPIRY, '-inf', now,
 + call('ZRANGE', EXPIRY, '-inf', now + 1,
-* a checkpoint stays where its job is completed with a kept result
-- call('HDEL', NOTES, 'e' .. j.id, 'k' .. j.id)
-+ call('HDEL', NOTES, 'e' .. j.id)
-! checkpoints and logs
+* an id is forgotten whose result is removed with others
+- unpackn('>I6', past, 2) + for_ms <= now
++ true
+! retention
 @ redis/claim/redis-settle.js
 * a beat does not look at the fence
 - if not claim or sub(claim, 1, 7) ~= pack('>I7', tonumber(ARGV[n + 1])) then

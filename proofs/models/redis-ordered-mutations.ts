@@ -181,13 +181,14 @@ export const redisOrderedMutations = mutationsIn(String.raw`
 -     else
 + if false then finish(j, 'x')
 +     else
-* of too many dead the newest go
-- call('ZRANGE', DEAD, 0, excess - 1)) do drop_dead
-+ call('ZRANGE', DEAD, 0, excess - 1, 'REV')) do drop_dead
 * the end of a batch rings nobody
 - (EXCLUSIVE or limits().limited) and lanes.has_freed()
 + false
 ! the form of an ordered queue
+@ redis/claim/retention-lua.js
+* of too many dead the newest go
+- call('ZRANGE', DEAD, 0, excess - 1)) do drop_dead
++ call('ZRANGE', DEAD, 0, excess - 1, 'REV')) do drop_dead
 @ redis/claim/redis-settle.js
 * what is done goes back with the others
 - String(item.done ?? 0)

@@ -49,6 +49,15 @@ export const sqliteMutations = mutationsIn(`
 - noted = 'noted = 0'
 + noted = 'noted >= 0'
 ! checkpoints and logs
+@ sqlite/work/sqlite-kept-results.js
+* of results that are kept together those that cannot be are told as kept
+- if (found.has(id))
++ if (true)
+! retention
+* a result that is kept with others comes from nowhere
+- coalesce(host, \${part(4)})
++ host
+! retention
 @ sqlite/work/sqlite-settle.js
 * a beat may shorten the lease
 - UPDATE job SET lease_until = max(lease_until, ?) WHERE
@@ -59,6 +68,7 @@ export const sqliteMutations = mutationsIn(`
 * the newest results are trimmed instead of the oldest
 - state = 3 ORDER BY finished_at, rid LIMIT ?
 + state = 3 ORDER BY finished_at DESC, rid LIMIT ?
+! retention
 * a remembered id is forgotten a moment early
 - qid = ?1 AND until <= ?2
 + qid = ?1 AND until <= ?2 + 1000

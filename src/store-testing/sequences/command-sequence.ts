@@ -41,7 +41,7 @@ export function commandSequence(seed: number, steps: number): Command[] {
   const commands: Command[] = [{ handle: 0, verb: 'open', queues: sequenceQueues }]
   while (commands.length < steps) {
     const step = commands.length
-    commands.push(...(dice.chance(0.08) ? dice.pick([crash, change])(dice, step) : [command(dice, step)]))
+    commands.push(...(dice.chance(0.08) ? dice.pick([crash, change, together])(dice, step) : [command(dice, step)]))
   }
   return commands.slice(0, steps)
 }
@@ -107,6 +107,31 @@ function change(dice: Dice, step: number): Command[] {
     ask(),
     { handle, verb: 'advance', ms: dice.pick([1_000, 2_000, 3_000, 3_001]) },
     ask(),
+  ]
+}
+
+/** Commands in a row: one claim takes many jobs, and most of them end in one call and in the same way. */
+function together(dice: Dice, step: number): Command[] {
+  const handle = dice.whole(0, 1)
+  const queue = queueName(dice)
+  const count = dice.whole(4, ids.length)
+  const isBare = dice.chance(0.5)
+  const bare = { task: 'send', payload: '{}', priority: 0 }
+  const jobs = ids
+    .slice(0, count)
+    .map((id) => ({ ...(isBare ? { ...bare, rememberMs: dice.pick([0, 0, 2_000]) } : job(dice)), id }))
+  const shared = dice.chance(0.5)
+    ? { kind: 'complete' as const, result: { payload: '"done"', ...maybe(dice, { keepMs: 1_000 }) }, ...run(dice) }
+    : end(dice)
+  const items = jobs.map((_, back) => ({
+    claim: { back, stale: dice.chance(0.03) },
+    end: dice.chance(0.9) ? shared : end(dice),
+  }))
+  return [
+    { handle, verb: 'resume', queue },
+    { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
+    { handle, verb: 'claim', from: [{ queue, limit: count }], by: { worker: dice.pick(workers), leaseMs: 30_000 } },
+    { handle, verb: 'settle', items },
   ]
 }
 

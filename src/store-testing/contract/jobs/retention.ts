@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { resultDropped } from '../../../stores/contract/job-records.js'
+import type { SettleItem } from '../../../stores/contract/settle.js'
 import { exactDepth, plainCase, plainConcern, records } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
@@ -39,6 +40,61 @@ export const retention = plainConcern('retention', [], {
     await scene.advance(5_000)
     assert.equal(await scene.records.get(scene.queue, 'kept'), undefined)
   }),
+
+  ...Object.fromEntries(
+    [[], ['of-group']].map((grouped) => [
+      `results that are kept by one call are as if each was kept by a call of its own${grouped.length > 0 ? ', also beside a group' : ''}`,
+      plainCase([records], async (scene) => {
+        const run = { startedMs: 0, host: 'host-1', pid: 7 }
+        const ids = ['a', 'failed', 'remembered', 'beaten', 'noted', 'blank', 'b', 'c', ...grouped]
+        const more = { 'of-group': { group: 'g' }, remembered: { rememberMs: 60_000 } }
+        const kept = async (queue: string, isOneCall: boolean) => {
+          await scene.openQueue({ name: queue })
+          await scene.enqueue(['failed'], { queue })
+          await scene.end(await scene.claimOne({ queue }), { kind: 'retry', delayMs: 0, error: 'E' })
+          const others = ids.filter((id) => id !== 'failed')
+          await scene.enqueue(
+            others.map((id) => ({ id, ...more[id as keyof typeof more] })),
+            { queue },
+          )
+          const { claims } = await scene.claim({ queue, limit: ids.length })
+          const claimOf = (id: string) => claims.find((claim) => claim.id === id)!
+          await scene.extend(claimOf('beaten'), { beat: { progress: { fraction: 0.5 }, host: 'host-2' } })
+          await scene.extend(claimOf('noted'), { beat: { log: 'a line' } })
+          const items = ids.map((id, i): SettleItem => {
+            const { fence } = claimOf(id)
+            const result = id === 'blank' ? { keepMs: 1_000 } : { payload: `"${id}\0ü🎈"`, keepMs: 1_000 + i }
+            return { queue, id, fence, kind: 'complete', result, ...(id !== 'b' && { run }) }
+          })
+          const calls = isOneCall ? [items] : items.map((item) => [item])
+          for (const call of calls)
+            assert.deepEqual(
+              await scene.store.settle(call),
+              call.map(() => 'ok'),
+            )
+          assert.deepEqual(await scene.store.settle(items.slice(0, 4)), ['lost', 'lost', 'lost', 'lost'])
+          const { processed, running } = await scene.depth(queue)
+          assert.deepEqual([processed, running], [ids.length, 0])
+        }
+        const times = { stamp: 0, createdAt: 0, updatedAt: 0, startedAt: 0, finishedAt: 0, expiresAt: 0 }
+        const shown = async (queue: string) => (await scene.stored(queue)).jobs.map((job) => ({ ...job, ...times }))
+
+        await kept('one', true)
+        await kept('each', false)
+
+        assert.deepEqual(await shown('one'), await shown('each'))
+        const { worker, host, pid } = await scene.job('a', 'one')
+        assert.deepEqual([worker, host, pid], ['worker-1', 'host-1', 7])
+        await scene.advance(1_000 + ids.length)
+        for (const queue of ['one', 'each']) {
+          await scene.enqueue(['last'], { queue })
+          await scene.end(await scene.claimOne({ queue }), { kind: 'complete' })
+          assert.deepEqual(await scene.states(queue), [])
+          assert.deepEqual(await scene.rememberedIds(queue), ['remembered'])
+        }
+      }),
+    ]),
+  ),
 
   async 'jobs without a result count among the kept ones'(scene) {
     await scene.openQueue({ resultsCount: 2 })

@@ -309,6 +309,31 @@ export const joinEnds = joinConcern('the ends of members', [], {
     ]),
   ),
 
+  async 'members that complete in one call, and keep their results, are heard by each of their joins'(scene) {
+    const set = (id: string) => newSet(id, 'all', { size: 5, ids: 'shared' })
+    const joins = ['one', 'other'].map((id) => newJoin({ id, sets: { all: set(id) } }))
+    const shared = [0, 1, 2, 3, 4].map((n) => ({
+      ...memberOf('one', set('one'), n),
+      memberOf: [place('one', set('one'), n), place('other', set('other'), n)],
+    }))
+    const calls = callsOf('graph', [...joins.map((join) => ['mail', [join]] as const), [members, shared] as const])
+    assert.deepEqual(await scene.joins.enqueue(calls), { outcome: 'added' })
+    const items = (await scene.members()).map(({ queue, id, fence }): SettleItem => {
+      return { queue, id, fence, kind: 'complete', result: { payload: '"kept"', keepMs: 60_000 } }
+    })
+    assert.equal(items.length, 5)
+
+    await scene.store.settle(items)
+
+    for (const id of ['one', 'other']) {
+      assert.equal(await scene.state(id), 'ready')
+      assert.deepEqual(
+        await scene.ends('all', 0, 10, id),
+        [0, 1, 2, 3, 4].map((n) => `${n} completed "kept"`),
+      )
+    }
+  },
+
   ...Object.fromEntries(
     Object.entries(waysOfJoins).map(([title, [fate, way]]) => [
       `if a join ${title}, the join that waits for it goes on`,

@@ -1,12 +1,12 @@
 /** The settle script: ends claims of one shard, and removes what is no longer kept. */
 
-import { resultDropped } from '../../contract/job-records.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
-import { longestExpectMs, trimLimit } from '../../rules/bounds.js'
+import { longestExpectMs } from '../../rules/bounds.js'
 import { refuse } from '../client/redis-script.js'
 import { memberEnds } from '../lua/joins-lua.js'
 import { scriptPair } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
+import { orderedRetention, retention } from './retention-lua.js'
 
 /** The items of a settle call, read from ARGV. */
 const settleItems = `
@@ -77,85 +77,6 @@ local function know_run(j, run)
 end
 `
 
-/**
- * Retention: removes expired and excess jobs, at most `trimLimit` of each kind per call, which is more than a call adds.
- */
-const retention = `
--- The instant until which somebody waits for the result of the job; 0: nobody does. Nobody waits for longer than a minute:
--- a later instant is from before the clock was set back.
-local function expected_until(id)
-  local entries, until_at = call('HGET', ENDS, id), 0
-  for at = 9, #(entries or ''), 14 do
-    local one = unpackn('>I6', entries, at)
-    if one <= now + ${longestExpectMs} then until_at = math.max(until_at, one) end
-  end
-  return until_at
-end
--- Removes a completed job whose result is no longer kept. Its id stays remembered for as long as without a result.
-local lost_at = 0
-local function lose(j)
-  lost_at = math.max(lost_at, j.updated)
-  drop(j)
-end
-local function drop_result(id)
-  local j = job(id)
-  if (call('HGET', NOTES, 'r' .. id) or '') ~= '' then j.reason = '${resultDropped}' end
-  drop(j)
-  if j.updated + j.remember > now then remember(j, 'c', j.updated, j.remember) end
-end
-local function trim()
-  if call('EXISTS', ENDED_UNTIL, COMPLETED, DEAD) == 0 then return end
-  for _, member in ipairs(call('ZRANGE', ENDED_UNTIL, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${trimLimit})) do
-    call('ZREM', ENDED_UNTIL, member)
-    call('HDEL', ENDED, sub(member, 7))
-    if byte(member) > 127 then drop_notes(sub(member, 7)) end
-  end
-  for _, member in ipairs(call('ZRANGE', EXPIRY, '-inf', now, 'BYSCORE', 'LIMIT', 0, ${trimLimit})) do drop_result(sub(member, 7)) end
-  local bounds = call('HMGET', META, 'resultsCount', 'deadAge', 'deadCount')
-  if bounds[1] then
-    local excess = math.min(${trimLimit}, call('ZCARD', COMPLETED) - tonumber(bounds[1]))
-    if excess > 0 then
-      -- Those that somebody waits for stay; no others go in their place.
-      local waits = call('EXISTS', ENDS) == 1
-      for _, member in ipairs(call('ZRANGE', COMPLETED, 0, excess - 1)) do
-        local id = sub(member, 13)
-        if not waits or expected_until(id) <= now then drop_result(id) end
-      end
-    end
-  end
-  -- The age may reach back before 1970.
-  local edge_at = bounds[2] and now - tonumber(bounds[2]) + 1 or 0
-  if edge_at > 0 then
-    local edge = '(' .. pack('>I6', edge_at)
-    for _, member in ipairs(call('ZRANGE', DEAD, '-', edge, 'BYLEX', 'LIMIT', 0, ${trimLimit})) do lose(job(sub(member, 13))) end
-  end
-  if bounds[3] then
-    local excess = math.min(${trimLimit}, call('ZCARD', DEAD) - tonumber(bounds[3]))
-    if excess > 0 then
-      for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do lose(job(sub(member, 13))) end
-    end
-  end
-  -- A caller that waits for a missing job can tell from this whether it may have been one of those removed.
-  if lost_at > tonumber(call('HGET', META, 'lostAt') or 0) then call('HSET', META, 'lostAt', lost_at) end
-end
-`
-
-/** Retention for an ordered queue, which keeps only its dead jobs. */
-const orderedRetention = `
-local function trim()
-  if call('EXISTS', DEAD) == 0 then return end
-  local bounds = call('HMGET', META, 'deadAge', 'deadCount')
-  local edge_at = bounds[1] and now - tonumber(bounds[1]) + 1 or 0
-  if edge_at > 0 then
-    for _, member in ipairs(call('ZRANGE', DEAD, '-', '(' .. pack('>I6', edge_at), 'BYLEX', 'LIMIT', 0, ${trimLimit})) do drop_dead(dead_job(sub(member, 13))) end
-  end
-  local excess = bounds[2] and math.min(${trimLimit}, call('ZCARD', DEAD) - tonumber(bounds[2])) or 0
-  if excess > 0 then
-    for _, member in ipairs(call('ZRANGE', DEAD, 0, excess - 1)) do drop_dead(dead_job(sub(member, 13))) end
-  end
-end
-`
-
 /** The parts in which the two kinds differ. */
 const parts: Readonly<
   Record<
@@ -177,8 +98,11 @@ const parts: Readonly<
       readonly orMemberRun: string
       /** A branch for a job that is to wait for a signal. */
       readonly wait: string
-      /** Ends these, after all others. */
-      readonly endMembers: string
+      /** The same for a job of which only the result is kept, and where it ran; and its definitions. */
+      readonly keptTogether: string
+      readonly orKeptTogether: string
+      /** Ends all of these, after all others. */
+      readonly endTogether: string
       /** Writes what joins are to know, and says whether some are to be told. */
       readonly flush: string
     }
@@ -186,6 +110,10 @@ const parts: Readonly<
 > = {
   plain: {
     functions: `${retention}
+local function kept_until(id, for_ms)
+  local until_at = now + tonumber(for_ms)
+  return tonumber(for_ms) < ${longestExpectMs} and math.max(until_at, expected_until(id)) or until_at
+end
 local function keep(j, result, for_ms)
   stay(j)
   leave(j)
@@ -195,10 +123,7 @@ local function keep(j, result, for_ms)
   enter(j, 'c')
   call('HSET', NOTES, 'r' .. j.id, result)
   if j.places then joins().kept(j, result) end
-  if for_ms == '' then return end
-  local until_at = now + tonumber(for_ms)
-  if tonumber(for_ms) < ${longestExpectMs} then until_at = math.max(until_at, expected_until(j.id)) end
-  call('ZADD', EXPIRY, until_at, j.seq .. j.id)
+  if for_ms ~= '' then call('ZADD', EXPIRY, kept_until(j.id, for_ms), j.seq .. j.id) end
 end
 local function drop_done() end
 `,
@@ -239,8 +164,42 @@ end
     wait: `
   elseif kind == 'w' then
     if has(j.claim.flags, CANCEL) then finish(j, 'x') else j.crashes = 0 entries().wait(j, a, b) end`,
-    endMembers: `
-  if serials[1] then member_ends().report_completed(serials, numbers, results) end`,
+    keptTogether: `
+  local pasts, notes, ends, expiries = {}, {}, {}, {}
+  local ended_at, first_attempt = pack('>I6', now), pack('>I3I2', 1, 0)
+  local function add(list, one, other) list[#list + 1], list[#list + 2] = one, other end
+  -- Whether its record is there and no join is to hear of the job, which a claim with REMEMBERED does not say.
+  local function is_simple(id, claim, flags)
+    if not has(flags, REMEMBERED) then return call('HEXISTS', JOBS, id) == 1 end
+    local rec = not place_in(claim, id) and call('HGET', JOBS, id)
+    return rec and not select(5, written(rec))
+  end
+  local function keep_later(id, claim, result, for_ms, run)
+    local stop = 15 + byte(claim, 15)
+    local element = sub(claim, stop + 8, stop + 13) .. id
+    kept[#kept + 1] = id
+    -- As write_past has it. The stamp is in the claim.
+    add(pasts, id, 'c' .. ended_at .. sub(claim, stop + 1, stop + 7) .. first_attempt)
+    add(notes, 'r' .. id, result)
+    add(notes, 'w' .. id, sub(claim, 16, stop))
+    if run ~= '' then
+      local ms, place = string.match(run, '^(%Z*)(.*)$')
+      add(notes, 'b' .. id, started_at(ms) .. place .. string.rep('\\0', 5))
+    end
+    add(ends, 0, ended_at .. element)
+    if for_ms ~= '' then add(expiries, kept_until(id, for_ms), element) end
+  end`,
+    orKeptTogether: `
+      elseif leaves and leaves < BEATEN and not has(leaves, HASHISTORY) and kinds[i] == 'k' and is_simple(id, claim, flags) then
+        local at = items[i]
+        keep_later(id, claim, ARGV[at + 3], ARGV[at + 4], ARGV[at + 5])
+        end_lease(id, flags, bytes)`,
+    endTogether: `
+  if serials[1] then member_ends().report_completed(serials, numbers, results) end
+  many('HSET', HISTORY, pasts)
+  many('HSET', NOTES, notes)
+  many('ZADD', COMPLETED, ends)
+  many('ZADD', EXPIRY, expiries)`,
     flush: 'member_ends().flush()',
   },
   // Results and runs are not kept.
@@ -272,7 +231,9 @@ for i, successor in ipairs(call('HMGET', SUCCESSORS, unpack(ids))) do follows[id
     memberRun: '',
     orMemberRun: '',
     wait: '',
-    endMembers: '',
+    keptTogether: '',
+    orKeptTogether: '',
+    endTogether: '',
     flush: 'false',
   },
 }
@@ -339,7 +300,7 @@ local function settle(n, id, kind, hold)
 end
 
 -- Most jobs complete without a trace, and are removed together. Jobs of a group are not, because the group may be full.
-local answers, traceless, renewed, shared = {}, {}, {}, {}
+local answers, traceless, kept, renewed, shared = {}, {}, {}, {}, {}
 local left, all_ok = {}, true
 know_form()
 -- Whether the whole run leaves without a trace, from the lease that its claims share.
@@ -353,14 +314,15 @@ local function leaves_at_once()
   traceless, shared[bytes] = ids, #ids
   return true
 end
-${parts[kind].memberRun}local function leave_at_once(id, flags, bytes)
-  traceless[#traceless + 1] = id
-  if flags >= OWNLEASE then renewed[#renewed + 1] = id else
-    shared[bytes] = (shared[bytes] or 0) + 1
-  end
-end
-local function settle_each()
+${parts[kind].memberRun}local function settle_each()
   local current, hold, serials, numbers, results = {}, nil, {}, {}, {}
+  local function end_lease(id, flags, bytes)
+    if flags >= OWNLEASE then renewed[#renewed + 1] = id else shared[bytes] = (shared[bytes] or 0) + 1 end
+  end
+  local function leave_at_once(id, flags, bytes)
+    traceless[#traceless + 1] = id
+    end_lease(id, flags, bytes)
+  end${parts[kind].keptTogether}
   for i, id in ipairs(ids) do current[id] = claims[i] end
   for i, id in ipairs(ids) do
     local claim, bytes = current[id], item_fences[i]
@@ -375,14 +337,14 @@ local function settle_each()
       local leaves = not hold and flags < HASGROUP${parts[kind].condition} and flags % OWNLEASE
       if leaves and leaves < HASHISTORY and kinds[i] == 'c' then
         left[id] = true
-        leave_at_once(id, flags, bytes)${parts[kind].member}
+        leave_at_once(id, flags, bytes)${parts[kind].member}${parts[kind].orKeptTogether}
       else
         answers[i] = settle(items[i], id, kinds[i], hold) or 'o'
         all_ok = all_ok and answers[i] == 'o'
       end
     end
     hold = kinds[i] == 'h' and items[i] or nil
-  end${parts[kind].endMembers}
+  end${parts[kind].endTogether}
 end
 if not (is_run and (leaves_at_once()${parts[kind].orMemberRun})) then
   if is_run then read_items() end
@@ -391,9 +353,10 @@ end
 many('ZREM', LEASES, renewed)
 for bytes, count in pairs(shared) do leave_lease(bytes, count) end
 ${parts[kind].keys.map((key) => `many('HDEL', ${key}, traceless)`).join('\n')}
-processed = processed + #traceless
+many('HDEL', CLAIMS, kept)
+processed = processed + #traceless + #kept
 if processed > 0 then call('HINCRBY', META, 'processed', processed) end
-if #traceless + #settled > 0 then
+if #traceless + #kept + #settled > 0 then
   trim()
   -- Also looks for room for suspects, because nobody was told of them.
   local calls = (EXCLUSIVE or limits().limited) and lanes.has_freed()

@@ -338,13 +338,14 @@ export class SqliteJobs {
     return (noted & noteBits.notes) !== 0 && Object.keys(this.checkpoints.of(rid)).length > 0
   }
 
-  /** Removes a kept result. The id stays remembered for as long as it would have been without a result. */
-  dropResult(queue: QueueRow, job: JobRow, now: number): void {
-    const memory = isRemembered(job, now)
-      ? { ...job, reason: this.#hasResult.get(job.rid) === undefined ? null : resultDropped }
-      : undefined
-    this.drop(queue, job)
-    if (memory !== undefined) this.#rememberJob(queue, memory, 'completed', job.finished_at!, job.remember_ms)
+  /** Removes kept results. An id stays remembered for as long as it would have been without a result. */
+  dropResults(queue: QueueRow, jobs: readonly JobRow[], now: number): void {
+    const remembered = jobs.filter((job) => isRemembered(job, now))
+    for (const job of remembered) {
+      const reason = this.#hasResult.get(job.rid) === undefined ? null : resultDropped
+      this.#rememberJob(queue, { ...job, reason }, 'completed', job.finished_at!, job.remember_ms)
+    }
+    if (jobs.length > 0) this.dropAll(queue, jobs)
   }
 
   #rememberJob(

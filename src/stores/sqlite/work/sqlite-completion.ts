@@ -11,7 +11,7 @@ import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 /** Fewer jobs of a claim are ended one by one: two statements would cost more. */
-const fewestTogether = 4
+export const fewestTogether = 4
 
 /**
  * The jobs of one claim that complete together and leave nothing, as they are sent to the thread: their ids are JSON.
@@ -82,7 +82,7 @@ interface TiedRow {
 }
 
 /** Jobs of one claim. */
-interface Bunch {
+export interface Bunch {
   readonly queue: QueueRow
   readonly fence: number
   readonly ids: string[]
@@ -128,10 +128,11 @@ export class SqliteCompletion {
    * Ends the items of a settle that can be ended together; `queues` has the row of each item. Returns true at the index
    * of each item that it has ended.
    */
-  endSome(items: readonly SettleItem[], queues: readonly QueueRow[]): readonly (true | undefined)[] {
+  endSome(items: readonly SettleItem[], queues: readonly QueueRow[]): (true | undefined)[] {
     const ended: (true | undefined)[] = []
     if (items.length < fewestTogether) return ended
-    for (const bunch of bunchesOf(items, queues)) {
+    const fits = (queue: QueueRow, item: SettleItem) => leavesNothing(item) || leavesToJoins(queue, item)
+    for (const bunch of bunchesOf(items, queues, fits)) {
       const { queue, fence, ids, results } = bunch
       if (ids.length < fewestTogether || !this.#endIds(queue, fence, JSON.stringify(ids), ids.length, results)) continue
       for (const place of bunch.places) ended[place] = true
@@ -234,14 +235,20 @@ function leavesToJoins({ kind }: QueueRow, item: SettleItem): boolean {
   return item.kind === 'complete' && item.result?.onlyForJoins === true && item.hold === undefined && kind === 'plain'
 }
 
-/** The jobs by claim, from queues in which no job of a group runs: such a job must be counted in its lane. */
-function bunchesOf(items: readonly SettleItem[], queues: readonly QueueRow[]): Iterable<Bunch> {
+/**
+ * The jobs by claim whose items fit, from queues in which no job of a group runs: such a job must be counted in its lane.
+ */
+export function bunchesOf(
+  items: readonly SettleItem[],
+  queues: readonly QueueRow[],
+  fits: (queue: QueueRow, item: SettleItem) => boolean,
+): Iterable<Bunch> {
   const bunches = new Map<string, Bunch>()
   let last: Bunch | undefined
   for (const [place, item] of items.entries()) {
     const queue = queues[place]!
     const { id, fence } = item
-    if (!(leavesNothing(item) || leavesToJoins(queue, item)) || queue.grouped_running > 0) continue
+    if (queue.grouped_running > 0 || !fits(queue, item)) continue
     if (last?.queue !== queue || last.fence !== fence) {
       const key = `${queue.qid} ${fence}`
       last = bunches.get(key) ?? { queue, fence, ids: [], places: [] }

@@ -14,6 +14,7 @@ import { changeOne, jobColumns } from '../rows/sqlite-job.js'
 import { byKind, type QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type Completions, itemsOf, SqliteCompletion } from './sqlite-completion.js'
+import { SqliteKeptResults } from './sqlite-kept-results.js'
 
 /** The row of a job whose lease was renewed. */
 interface Renewed {
@@ -27,6 +28,7 @@ type RenewedRun = Renewed & Pick<JobRow, 'noted' | 'expires_at'>
 export class SqliteSettle {
   readonly #transaction: SqliteTransaction
   readonly #completion: SqliteCompletion
+  readonly #keptResults: SqliteKeptResults
   readonly #extend: Statement
   readonly #extendRun: Statement
   readonly #beat: Statement
@@ -40,6 +42,7 @@ export class SqliteSettle {
     this.#transaction = transaction
     const { db } = transaction
     this.#completion = new SqliteCompletion(transaction)
+    this.#keptResults = new SqliteKeptResults(transaction)
     const extend =
       'UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid'
     this.#extend = db.prepare(extend)
@@ -74,6 +77,7 @@ export class SqliteSettle {
     const queues = this.#transaction.holdingAll(items)
     const touched = new Set<QueueRow>()
     const ended = this.#completion.endSome(items, queues)
+    this.#keptResults.endSome(items, queues, ended, now)
     const answers = items.map((item, i) => {
       const answer = ended[i] ? 'ok' : this.#settleOne(queues[i]!, item, now)
       if (answer === 'ok') touched.add(queues[i]!)
@@ -241,12 +245,17 @@ export class SqliteSettle {
     const { jobs, expected } = this.#transaction
     if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
     if (queue.completed > 0) {
-      for (const job of this.#expiredResults.all(queue.qid, now) as JobRow[]) jobs.dropResult(queue, job, now)
+      jobs.dropResults(queue, this.#expiredResults.all(queue.qid, now) as JobRow[], now)
       const over = Math.min(trimLimit, queue.completed - share(queue, queue.results_limit))
       // Those that somebody waits for stay; no others go in their place.
-      if (over > 0)
-        for (const job of this.#oldResults.all(queue.qid, over) as JobRow[])
-          if (!expected.isExpected(queue, job.id)) jobs.dropResult(queue, job, now)
+      if (over > 0) {
+        const old = this.#oldResults.all(queue.qid, over) as JobRow[]
+        jobs.dropResults(
+          queue,
+          old.filter(({ id }) => !expected.isExpected(queue, id)),
+          now,
+        )
+      }
     }
     if (queue.dead > 0) {
       if (queue.dead_age_ms !== null) this.#dropDead(queue, now - queue.dead_age_ms, trimLimit)
