@@ -20,11 +20,13 @@ export class SqliteKeptResults {
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
-    const part = (n: number) => `kept.value ->> ${n}`
+    const part = (n: number) => `json_each.value ->> ${n}`
+    // Looked up one by one: joined with the list, SQLite would read the list again for each job of the queue.
+    const held = `SELECT rid FROM job WHERE qid = ?1 AND id = ${part(0)} AND state = 2 AND fence = ?3 AND noted = 0`
     this.#keep = transaction.db.prepare(
-      `UPDATE job INDEXED BY job_id SET state = 3, suspect = 0, error = NULL, reason = NULL, finished_at = ?4, updated_at = ?4, result = ${part(1)}, expires_at = ${part(2)},
+      `UPDATE job SET state = 3, suspect = 0, error = NULL, reason = NULL, finished_at = ?4, updated_at = ?4, result = ${part(1)}, expires_at = ${part(2)},
          started_at = coalesce(started_at, ${part(3)}), host = coalesce(host, ${part(4)}), pid = coalesce(pid, ${part(5)})
-       FROM json_each(?2) AS kept WHERE qid = ?1 AND job.id = ${part(0)} AND state = 2 AND fence = ?3 AND noted = 0 RETURNING id`,
+       FROM json_each(?2) WHERE job.rid = (${held}) RETURNING id`,
     )
   }
 
