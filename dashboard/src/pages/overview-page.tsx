@@ -154,7 +154,7 @@ function OverviewTiles({ overview }: { readonly overview: Overview | undefined }
 
 function workersNote({ count, running, silent }: NonNullable<Overview['workers']>): string {
   if (silent > 0) return `${silent} silent`
-  return count === 0 ? 'nobody works' : `${running} in hand`
+  return count === 0 ? 'none runs' : `${running} in hand`
 }
 
 const lines = [

@@ -173,7 +173,7 @@ function ThrottleWindows({ rules, hits, forMs }: Pick<Throttle, 'rules' | 'hits'
 
 function tempoWords(isModerate: boolean, elasticBuffer: number | undefined): string {
   if (!isModerate) return 'As they come'
-  return elasticBuffer === undefined ? 'Evenly spaced' : `Evenly spaced, catches up beyond ${elasticBuffer}`
+  return elasticBuffer === undefined ? 'Evenly spaced' : `Evenly spaced, catches up, buffer ${elasticBuffer}`
 }
 
 /** The address says which scope and which of its groups are shown: `scope=feeds&group=partner`. */

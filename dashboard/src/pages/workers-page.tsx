@@ -100,12 +100,12 @@ function Totals({ workers }: { readonly workers: readonly WorkerRow[] | undefine
       <Stat
         label="Memory"
         value={told((all) => bytesWords(sum(all, ({ rssBytes }) => rssBytes)))}
-        hint="What the processes take, as they say themselves"
+        hint="As the processes report it"
       />
       <Stat
         label="Slowest event loop"
         value={told((all) => durationWords(Math.max(0, ...all.map(({ loopDelayMs = 0 }) => loopDelayMs))))}
-        hint="How late timers were since the last beat, 99 of 100 times at most"
+        hint="How late timers were since the last report, at the 99th percentile"
       />
     </Stats>
   )

@@ -26,7 +26,7 @@ const answers: Readonly<Record<SignalAnswer, readonly [words: string, kind?: 'fa
   delivered: ['The job waited for it, and goes on.'],
   kept: ['It is kept until the job waits for it.'],
   duplicate: ['The job has this signal already, and the first one stays.', 'failed'],
-  full: ['The job keeps as many signals as it can.', 'failed'],
+  full: ['The job can keep no more signals.', 'failed'],
   gone: ['The job has completed or was cancelled, or its wait for this signal is over.', 'failed'],
 }
 

@@ -137,11 +137,11 @@ function Empty({ listed, isFiltered, hasNext, isFirst }: EmptyProps) {
         <Button onPress={clearFilters}>Show all jobs</Button>
       </>
     )
-  if (!isFirst) return <p>This was the end of the list.</p>
+  if (!isFirst) return <p>This is the end of the list.</p>
   if (listed === 'cancelled')
     return <p>Lists leave out cancelled jobs. One that had begun is found by its id for a while.</p>
   if (listed === 'completed')
-    return <p>None is kept. How many results a queue keeps, and for how long, its retention says.</p>
+    return <p>None is kept. The retention of the queue says how many it keeps, and for how long.</p>
   return <p>{listed === 'all' ? 'This queue has no jobs.' : `No job is ${listed}.`}</p>
 }
 

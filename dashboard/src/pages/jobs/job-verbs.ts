@@ -138,7 +138,11 @@ export function matchItems(
 
 function tell(told: string, done: () => unknown): (changed: number) => void {
   return (changed) => {
-    say(changed === 0 ? 'Nothing was changed: none of them is in such a state.' : `${countOf(changed, 'job')} ${told}.`)
+    say(
+      changed === 0
+        ? 'Nothing was changed: none of them is in a state that allows it.'
+        : `${countOf(changed, 'job')} ${told}.`,
+    )
     void done()
   }
 }

@@ -6,7 +6,7 @@ import { query } from '../../state/page-address.js'
 import { fieldIn } from '../../words/field-words.js'
 
 const orders = [
-  ['time', 'in the order of work'],
+  ['time', 'as they will run'],
   ['id', 'by id'],
   ['retry', 'failed ones, by attempts'],
 ] as const
