@@ -125,7 +125,7 @@ export class ContextError extends MillraceError {
   constructor(triedFor: string, why: string, options: ErrorOptions) {
     super(
       'context-failed',
-      `what the handlers need could not be opened by \`context\` of the mill, tried for ${triedFor}: ${why.replace(/\.$/, '')}. The worker has taken no job; start it again once that is mended.`,
+      `\`context\` of the mill could not open what the handlers need, tried for ${triedFor}: ${why.replace(/\.$/, '')}. The worker has taken no job; start it again once that is mended.`,
       options,
     )
   }
@@ -189,6 +189,7 @@ export class UnsupportedByStoreError extends MillraceError {
   }
 }
 
+/** The queue is not declared, or the store has nothing of it yet. */
 export class UnknownQueueError extends MillraceError {
   /** `isDeclared`: the caller declares the queue, but the store has nothing of it yet. */
   constructor(queue: string, known: readonly string[], isDeclared = false, options?: ErrorOptions) {
@@ -202,6 +203,7 @@ export class UnknownQueueError extends MillraceError {
   }
 }
 
+/** The task is not declared. */
 export class UnknownTaskError extends MillraceError {
   constructor(task: string, known: readonly string[]) {
     super(
@@ -306,7 +308,7 @@ export class JobRunningError extends MillraceError {
     const which = ids.length === 1 ? '' : ` (${named.join(', ')}${ids.length > mostNamed ? ', …' : ''})`
     super(
       'job-running',
-      `${jobs} in queue '${queue}' and cannot be deleted${which}: cancel ${them}, or wait for the end. Of the others ${deleted} were deleted.`,
+      `${jobs} in queue '${queue}' and cannot be deleted${which}: cancel ${them}, or wait for the end. Others deleted: ${deleted}.`,
     )
     this.ids = ids
     this.deleted = deleted
@@ -323,7 +325,7 @@ export class JobElsewhereError extends MillraceError {
     const which = `${named.join(', ')}${jobs.length > mostNamed ? ', …' : ''}`
     super(
       'job-elsewhere',
-      `queue '${queue}' has no such ${jobs.length === 1 ? 'job' : 'jobs'}, other queues have: ${which}. Delete from the queue that has it. Nothing was deleted.`,
+      `queue '${queue}' has no such ${jobs.length === 1 ? 'job' : 'jobs'}, but other queues have: ${which}. Delete from the queue that has it. Nothing was deleted.`,
     )
     this.jobs = jobs
   }
@@ -367,7 +369,7 @@ export class TimeLimitError extends MillraceError {
  * the worker of a job that was buried as `crashed` is gone.
  */
 export class ProcessDiedError extends MillraceError {
-  /** `exit`: the process ended by itself. `unknown`: nobody who could tell has seen it end. */
+  /** `exit`: the process ended by itself. `unknown`: nobody saw how it ended. */
   readonly by: 'exit' | 'signal' | 'oom' | 'unknown'
 
   /** `what`: the process, in words. `code` and `signal` are null if it is not known how the process ended. */
@@ -400,7 +402,7 @@ export class LeaseLostError extends MillraceError {
   constructor(queue: string, id: string) {
     super(
       'lease-lost',
-      `the lease on job '${id}' in queue '${queue}' is lost; whatever this attempt reports is refused.`,
+      `the lease on job '${id}' in queue '${queue}' is lost: once another worker has the job, reports of this attempt are refused.`,
     )
   }
 }

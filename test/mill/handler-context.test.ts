@@ -58,7 +58,7 @@ describe('the context of handlers', () => {
 
     expect(failures).toEqual([0, 0, undefined])
     expect(hasCode(error, 'context-failed') && error.message).toMatch(
-      /^what the handlers need could not be opened .* tried for 30s: connect ECONNREFUSED 10\.0\.0\.7:5432\. The worker has taken no job/,
+      /^`context` of the mill could not open what the handlers need, tried for 30s: connect ECONNREFUSED 10\.0\.0\.7:5432\. The worker has taken no job/,
     )
     expect((error as Error).cause).toEqual(new Error('connect ECONNREFUSED 10.0.0.7:5432'))
   })
