@@ -88,4 +88,4 @@ function sourceOf(given: string): [string, () => Promise<string>] {
 }
 
 export const affinityHelp =
-  'a name for what only this one has, such as a GPU: first takes over the running processes that one of the same name began (default: the GPUs of its environment)'
+  'a name for what only this worker has, such as a GPU: it first adopts processes that one of the same name has started (default: the GPUs of its environment)'

@@ -67,7 +67,7 @@ it('jobs that wait get another priority and another due time, by ids, all, or by
   expect(await run('jobs reschedule default a', { cwd })).toMatchObject({
     ...{
       code: expect.toSatisfy((code) => code !== 0),
-      stderr: expect.stringContaining('say the new place: --priority, --delay or --run-at'),
+      stderr: expect.stringContaining('give --priority, --delay or --run-at'),
     },
   })
 })

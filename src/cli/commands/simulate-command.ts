@@ -46,7 +46,7 @@ export function addSimulate(program: Command): void {
       'with --moderate: catch up, but leave this many starts unused',
       wholeFlag(0, 1_000_000),
     )
-    .option('--burst <n>', 'n jobs wait from the beginning, and no others', wholeFlag(1, mostStarts))
+    .option('--burst <n>', 'n jobs wait from the beginning; only --arrivals adds others', wholeFlag(1, mostStarts))
     .option('--arrivals <rate>', 'jobs are enqueued at random moments: 20/min, 3/s', rateFlag)
     .option('--poll-jitter <a..b>', 'a denied worker asks again a to b spacings (window / limit) later', rangeFlag)
     .addOption(new Option('--for <duration>', 'the length of time to draw').default(300_000, '5m').argParser(spanFlag))

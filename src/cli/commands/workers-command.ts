@@ -120,7 +120,7 @@ function workerLines(workers: readonly WorkerRow[], { colors, columns }: Termina
   const running = live.reduce((sum, worker) => sum + worker.running, 0)
   const total =
     live.length === 0
-      ? 'no worker lives'
+      ? 'no worker runs'
       : `${counted(live.length, 'worker')}, ${count(running)} of ${counted(slots, 'slot')} in use`
   if (workers.length === 0) return [total]
   const now = Date.now()

@@ -56,7 +56,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     await runJson('enqueue echo 1 --delay 1h', { cwd })
 
     expect(await use(cwd)).toEqual({ default: [2, 0, 0], slow: [0, 0, 0] })
-    expect(await run('workers', { cwd })).toMatchObject({ code: 0, stdout: 'no worker lives\n', stderr: '' })
+    expect(await run('workers', { cwd })).toMatchObject({ code: 0, stdout: 'no worker runs\n', stderr: '' })
     expect(await runJson('workers list', { cwd })).toEqual({ workers: [] })
     expect(await runJson('workers', { cwd })).toEqual({ workers: [] })
     expect(await run('workers --queue nowhere', { cwd })).toMatchObject({ code: 2, stdout: '' })
@@ -114,7 +114,7 @@ describe('workers and queues list', { timeout: 60_000 }, () => {
     expect(dead.workers).toEqual([expect.objectContaining({ pid: lone.pid, process: 'dead' })])
     expect((await use(cwd, here))['slow']).toEqual([0, 0, 0])
     expect(await runJson('stats', { cwd, env: here })).toMatchObject({ workers: { count: 0, slots: 0, running: 0 } })
-    expect((await run('workers', { cwd, env: here })).stdout).toMatch(/^no worker lives\nhost .*\nhere .* dead /)
+    expect((await run('workers', { cwd, env: here })).stdout).toMatch(/^no worker runs\nhost .*\nhere .* dead /)
 
     const unknown = await runJson<Workers>('workers', { cwd, env: elsewhere })
     expect(unknown.workers).toEqual([expect.objectContaining({ process: 'unknown', seenAt: expect.any(String) })])

@@ -126,7 +126,7 @@ function whichOf(
   const said = [ids.length > 0, all, failed, filter].filter(Boolean).length
   if (said !== 1)
     throw new UsageError(
-      `say which jobs: either their ids, --all${hasFailed ? ', --failed' : ''}, or what they are: --group, --task, --field, --error, --from, --to.`,
+      `say which jobs: either their ids, --all${hasFailed ? ', --failed' : ''}, or what they are: --group, --task, --field, --error, --text, --from, --to.`,
     )
   if (filter !== undefined) return filter
   return all ? 'all' : failed ? 'failed' : [...new Set(ids)]

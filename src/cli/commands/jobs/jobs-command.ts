@@ -86,7 +86,7 @@ function addCount(jobs: Command): void {
         const where = defined({ ...listFilterIn(flags), state: flags.state })
         if (Object.keys(where).length === 0 && flags.task === undefined)
           throw new UsageError(
-            'say which jobs: --state, --task, --group, --field, --error, --from, --to. `millrace stats` counts them all.',
+            'say which jobs: --state, --task, --group, --field, --error, --text, --from, --to. `millrace stats` counts them all.',
           )
         const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
         const queues: { readonly queue: string; readonly count: number }[] = []
@@ -205,7 +205,7 @@ async function follow(
       isAway = false
     } catch (error) {
       if (!hasCode(error, 'store-unavailable')) throw error
-      if (!isAway) process.stderr.write(`millrace: ${error.message} The job is looked at again when it is back.\n`)
+      if (!isAway) process.stderr.write(`millrace: ${error.message} The command goes on when the store is back.\n`)
       isAway = true
       continue
     }
@@ -245,7 +245,7 @@ const actions: readonly JobAction[] = [
   }),
   {
     ...{ verb: 'reschedule', done: 'rescheduled', takes: ['scheduled', 'ready'], facet: 'jobs' },
-    summary: 'Give jobs that wait another priority, another due time, or both',
+    summary: 'Change the priority or the due time of waiting jobs',
     not: 'not waiting for a worker in',
     all: 'all scheduled and ready jobs of the queue',
     failed: 'those of them that failed at least once',
@@ -258,7 +258,7 @@ const actions: readonly JobAction[] = [
     act: (queue, which, { priority, delay, runAt }) => {
       const to = defined({ priority, delay, runAt })
       if (Object.keys(to).length === 0)
-        throw new UsageError('say the new place: --priority, --delay or --run-at. Nothing was changed.')
+        throw new UsageError('give --priority, --delay or --run-at. Nothing was changed.')
       return queue.jobs.reschedule(which, to)
     },
   },

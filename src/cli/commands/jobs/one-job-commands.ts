@@ -34,7 +34,9 @@ Examples:
         const { queue, id } = await oneJobNamed(mill, 'jobs', words)
         const job = await mill.queue(queue).jobs.enqueueAgain(id, other)
         if (job === undefined)
-          throw new OperationError(`nothing but its id is kept of a job '${id}' in queue '${queue}', if it ever was.`)
+          throw new OperationError(
+            `nothing is kept of a job '${id}' in queue '${queue}' but its id, or it never existed.`,
+          )
         terminal.print({ queue, id: job.id, repeatOf: id }, () => [
           `${queue}: job ${printable(job.id)} was enqueued, like ${printable(id)}.`,
         ])

@@ -23,7 +23,11 @@ interface LimitFlags extends MillFlags {
 const most = 1_000_000_000
 
 export function addLimits(queues: Command): void {
-  const command = millCommand(queues, 'limits <queue>', 'Show the limits that its store has, or set others')
+  const command = millCommand(
+    queues,
+    'limits <queue>',
+    'Show the limits that the store has for a queue, or change them',
+  )
     .option('--max-running <n>', 'jobs at once: 20, 1/group, 20,1/group or none', maxRunningFlag)
     .option('--max-pending <n>', 'waiting jobs, or none', orNone(1))
     .option('--max-crashes <n>', 'crashes after which a job is buried', wholeFlag(1, most))

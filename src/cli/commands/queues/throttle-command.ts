@@ -32,7 +32,7 @@ export function addThrottle(queues: Command): void {
   const command = millCommand(
     queues,
     'throttle <queue>',
-    'Show the starts that its throttle has counted, and what is held; or set other rules',
+    'Show the throttle of a queue, its counts and its holds, or change its rules',
   )
     .option('--group <group>', 'show the starts and the holds of this group; with --set: give it a rate of its own')
     .option(
