@@ -35,7 +35,7 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
   ],
   [
     'error',
-    'are ready, and stand in a pool where they do not belong',
+    'are ready, but in the wrong pool',
     'They may never run. Run fsck --repair.',
     'SELECT id FROM job WHERE qid = ?1 AND state = 1 AND pool <> iif(suspect = 1, 1, iif(grp IS NULL, 0, 2))',
   ],
@@ -47,20 +47,20 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
   ],
   [
     'error',
-    'have a state that is none',
+    'have an unknown state',
     'They never run. Delete them, and enqueue them again.',
     'SELECT id FROM job WHERE qid IN (?1, ?2) AND state NOT BETWEEN 0 AND 5',
   ],
   [
     'error',
     'have no payloads',
-    'What takes them up finds nothing to do. Delete them, and enqueue them again.',
+    'A worker that claims them finds nothing to do. Delete them, and enqueue them again.',
     `SELECT id FROM job WHERE qid IN (?1, ?2) AND (SELECT kind FROM queue WHERE qid = ?1) = 'ordered' AND state <> 3
       AND NOT EXISTS (SELECT 1 FROM payload WHERE payload.rid = job.rid AND payload.part = job.part)`,
   ],
   [
     'error',
-    'have payloads for a successor that is not there',
+    'have payloads for a successor that does not exist',
     'The next one gets them. Delete the jobs, and enqueue them again.',
     `SELECT id FROM job WHERE qid IN (?1, ?2) AND EXISTS (SELECT 1 FROM payload
       WHERE payload.rid = job.rid AND payload.part <> iif(successor_stamp IS NULL, job.part, 1 - job.part) AND payload.part <> job.part)`,
@@ -73,7 +73,7 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
   ],
   [
     'error',
-    'groups have lanes, or jobs, in a queue that is said to have no lanes',
+    'groups have lanes, or jobs, in a queue that is marked as having no lanes',
     'Claims do not look for them. Restore a backup.',
     `SELECT grp AS id FROM lane WHERE qid = ?1 AND (SELECT laned FROM queue WHERE qid = ?1) = 0 UNION
       SELECT grp FROM job WHERE qid IN (?1, ?2) AND grp IS NOT NULL AND (SELECT laned FROM queue WHERE qid = ?1) = 0`,
@@ -100,14 +100,14 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
   ],
   [
     'error',
-    'wait for a signal, and it is not stored for which',
+    'wait for a signal, but the store does not say which',
     'They wait for ever. Delete them, and enqueue them again.',
     `SELECT id FROM job WHERE qid = ?1 AND noted & ${noteBits.awaiting}
       AND (state <> ${waiting} OR rid NOT IN (SELECT rid FROM signal_wait))`,
   ],
   [
     'error',
-    'have steps or signals, and are said to have none',
+    'have steps or signals, but are marked as having none',
     'Their handlers do the steps again. Restore a backup.',
     `SELECT DISTINCT id FROM job JOIN step USING (rid) WHERE qid = ?1 AND NOT noted & ${noteBits.steps}`,
   ],
@@ -256,7 +256,7 @@ function strays(db: Database): FsckFinding[] {
     const text = (table: string) =>
       `SELECT count(*) AS n FROM ${table} WHERE rid NOT IN (SELECT rid FROM job WHERE noted & ${bit})`
     const notes = tables.reduce((sum, table) => sum + count(text(table)), 0)
-    if (notes > 0) findings.push(warning(what, `${notes} belong to no job. Another job could come by one of them.`))
+    if (notes > 0) findings.push(warning(what, `${notes} belong to no job. A new job could get one of them.`))
   }
   return findings
 }

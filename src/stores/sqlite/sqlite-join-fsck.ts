@@ -20,8 +20,8 @@ const stuck = `FROM job JOIN join_job USING (rid) WHERE qid = ?1 AND ${isWaiting
 export const joinBreaches = [
   [
     'error',
-    'are joins, and it is not stored for whom they wait',
-    'Those that wait do so for ever. Delete them, and enqueue them again.',
+    'are joins, but the store does not say for which jobs they wait',
+    'Waiting ones wait for ever. Delete them, and enqueue them again.',
     `SELECT id FROM job WHERE qid = ?1 AND ((${isWaiting}) OR (noted & ${noteBits.join} AND state <> ${completed}))
       AND rid NOT IN (SELECT rid FROM join_job)`,
   ],

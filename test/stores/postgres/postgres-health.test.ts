@@ -73,7 +73,7 @@ describe('the fsck of a Postgres store', () => {
       'a fence that was never given',
       `SELECT setval('@.fence_seq', 1)`,
       /error: run, and their fences are higher than the last that was given: runs/,
-      'fences go on behind the highest that a job has',
+      'the next fence is higher than that of any job',
     ],
   ])('finds and mends %s', async (what, damage, found, mended) => {
     const { store, change, check } = await storeIn(`fsck_${what.replaceAll(/\W/g, '_')}`)
@@ -92,7 +92,7 @@ describe('the fsck of a Postgres store', () => {
     await change(`INSERT INTO @.checkpoint (qid, id, log) VALUES (1, 'nobody', 'x')`)
     expect((await store.health.check()).at(-1)).toEqual({
       ...{ level: 'warning', what: 'checkpoints, logs and fields' },
-      text: '1 belong to no job. Another job of the id could come by one of them.',
+      text: '1 belong to no job. A new job with the same id could get one of them.',
     })
   })
 
@@ -207,7 +207,12 @@ describe('the doctor of a Postgres store', () => {
     ['an old prepared transaction', { preparedForMs: 3_600_000 }, 'warning', /pg_prepared_xacts/],
     ['many dead rows', { rows: { live: 10, dead: 200_000 } }, 'warning', /^200000 beside 10 jobs/],
     ['no autovacuum', { autovacuum: 'off' }, 'error', /'autovacuum' is off/],
-    ['a slot that nobody reads', { slots: [{ name: 's', isActive: false, bytes: 2 ** 31 }] }, 'warning', /'s' 2048 MB/],
+    [
+      'a slot that nobody reads',
+      { slots: [{ name: 's', isActive: false, bytes: 2 ** 31 }] },
+      'warning',
+      /'s' \(2048 MB\)/,
+    ],
     ['few connections left', { connections: 95 }, 'warning', /^95 of 97 are in use/],
     ['a clock that is ahead', { aheadMs: 5_000 }, 'warning', /^the server's is 5s ahead of/],
     ['a long way', { tripMs: 150 }, 'warning', /throughput is limited/],

@@ -122,7 +122,7 @@ describe('the check of a queue with steps and waits', () => {
     [
       'a wait of which nobody will notice the end',
       /nobody will notice when their time is over: a/,
-      /^noted of jobs when their waits for signals are over: a$/,
+      /^noted when the waits of jobs for signals are over: a$/,
       (s) => s.raw('DEL', 'signal-waits'),
     ],
     [
@@ -133,7 +133,7 @@ describe('the check of a queue with steps and waits', () => {
     ],
     [
       'a job whose signal is not stored',
-      /it is not stored for which: a/,
+      /but the store does not say which: a/,
       /^made jobs ready that waited for signals/,
       (s) => s.raw('HDEL', 'steps', 'a\0w'),
     ],
@@ -144,9 +144,9 @@ describe('the check of a queue with steps and waits', () => {
       (s) => s.client.command('DEL', [joinIndexKeys(s.namespace)[0]]),
     ],
     [
-      'a job that is said to have no steps',
-      /are said to have none: a/,
-      /^noted of jobs that they have steps or signals: a$/,
+      'a job that is marked as having no steps',
+      /are marked as having none: a/,
+      /^marked jobs that have steps or signals: a$/,
       async (s) => {
         const past = await s.field('history', 'a')
         await s.raw('HSET', 'history', 'a', Buffer.concat([Buffer.from('a'), past.subarray(1)]))

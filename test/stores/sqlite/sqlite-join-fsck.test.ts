@@ -109,7 +109,7 @@ it.each([
 })
 
 it.each([
-  ['a join of which nothing else is stored', 'DELETE FROM join_job', /not stored for whom they wait: join\./],
+  ['a join of which nothing else is stored', 'DELETE FROM join_job', /does not say for which jobs they wait: join\./],
   ['marks of no join', 'DELETE FROM join_set', /^1 belong to nothing/],
   ['a join without a job', 'UPDATE join_job SET rid = 1000', /^1 belong to nothing/],
 ])('%s is found', async (_, damage, text) => {

@@ -101,7 +101,7 @@ function judgeDurability({ synchronousCommit, standbys, followers, fsync }: Post
   if (synchronousCommit === 'off')
     return warning(
       what,
-      "'synchronous_commit' is off: a crash of the server loses the jobs and the ends of the last moments. Turn it on for this role.",
+      "'synchronous_commit' is off: a crash of the server loses what was enqueued or ended in the last moments. Turn it on for this role.",
     )
   const isAlone = standbys === '' || synchronousCommit === 'local'
   if (!isAlone && followers === 0)
@@ -123,7 +123,7 @@ function judgeNotifications({ hears }: PostgresFacts): FsckFinding {
   if (hears) return ok(what, 'arrive')
   return error(
     what,
-    'do not arrive, most likely because a pooler is in the way: ready jobs wait until somebody looks. Add listen=host:port, a direct way to the server, to the address.',
+    'do not arrive, most likely because a pooler is in the way: ready jobs wait until a worker looks. Add listen=host:port, a direct way to the server, to the address.',
   )
 }
 
@@ -164,10 +164,10 @@ function judgeSlots({ slots }: PostgresFacts): FsckFinding {
   const what = 'replication slots'
   const held = (slots ?? []).filter(({ isActive, bytes }) => !isActive && bytes > mostSlotBytes)
   if (held.length === 0) return ok(what, 'none holds much of the log')
-  const named = held.map(({ name, bytes }) => `'${name}' ${Math.round(bytes / 1_048_576)} MB`).join(', ')
+  const named = held.map(({ name, bytes }) => `'${name}' (${Math.round(bytes / 1_048_576)} MB)`).join(', ')
   return warning(
     what,
-    `nobody reads from ${named} of the log, which fills the disk. Start their readers, or drop them by pg_drop_replication_slot.`,
+    `nobody reads from ${named}: the log that they keep fills the disk. Start their readers, or drop them by pg_drop_replication_slot.`,
   )
 }
 

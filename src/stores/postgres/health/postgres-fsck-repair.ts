@@ -86,7 +86,7 @@ export async function repairPostgres(connection: PostgresConnection, only?: stri
 }
 
 const texts: Readonly<Record<Mended[0], (ids: string[]) => string>> = {
-  fence: () => 'fences go on behind the highest that a job has',
+  fence: () => 'the next fence is higher than that of any job',
   lease: (ids) => `running jobs without a claim have a lease of ${leaseMs / 1_000} s${listed(ids)}`,
   claim: (ids) => `claims know their jobs again${listed(ids)}`,
   join: (ids) => `the ends of members were counted again${listed(ids)}`,

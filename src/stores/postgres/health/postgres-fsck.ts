@@ -50,21 +50,21 @@ const breaches: readonly (readonly ['error' | 'warning', wrong: string, harm: st
   [
     'error',
     'have no payloads',
-    'What takes them up finds nothing to do. Delete them, and enqueue them again.',
+    'A worker that claims them finds nothing to do. Delete them, and enqueue them again.',
     `SELECT id FROM @.job j WHERE qid = $1 AND head IS NOT NULL AND updated_ms < @.us() / 1000 - ${Math.ceil(heldUs / 100)}
        AND NOT EXISTS (SELECT FROM @.payload p WHERE p.head = j.head)
      UNION ALL SELECT id FROM @.ended e WHERE qid = $1 AND head IS NOT NULL AND NOT EXISTS (SELECT FROM @.payload p WHERE p.head = e.head)`,
   ],
   [
     'error',
-    'wait for a signal, and it is not stored for which',
+    'wait for a signal, but the store does not say which',
     'They wait for ever. Delete them, and enqueue them again.',
     `SELECT id FROM @.job j WHERE qid = $1 AND flags & 128 > 0 AND fence = 0
        AND NOT EXISTS (SELECT FROM @.signal_wait w WHERE w.id = j.id AND w.qid = j.qid)`,
   ],
   [
     'error',
-    'wait for other jobs, and it is not stored for which',
+    'wait for other jobs, but the store does not say which',
     'They wait for ever. Delete them, and enqueue them again.',
     `SELECT id FROM @.job j WHERE qid = $1 AND flags & 32 > 0 AND pool = -1 AND NOT EXISTS (SELECT FROM @.join_job x WHERE x.id = j.id AND x.qid = j.qid)`,
   ],
@@ -97,7 +97,7 @@ const strays: readonly (readonly [what: string, harm: string, sql: string])[] = 
   ],
   ...(['checkpoint', 'step', 'signal_wait'] as const).map((table): readonly [string, string, string] => [
     { checkpoint: 'checkpoints, logs and fields', step: 'steps and signals', signal_wait: 'waits for signals' }[table],
-    'Another job of the id could come by one of them.',
+    'A new job with the same id could get one of them.',
     `SELECT count(*) FROM @.${table} x WHERE NOT EXISTS (SELECT FROM @.job j WHERE j.id = x.id AND j.qid = x.qid)
        AND NOT EXISTS (SELECT FROM @.ended e WHERE e.id = x.id AND e.qid = x.qid)`,
   ]),

@@ -108,7 +108,7 @@ function judgeMemory(info: RedisInfo): FsckFinding {
   if (most === 0)
     return ok(
       what,
-      `${megabytes(used)} in use${peak}; 'maxmemory' is not set, so that the system decides what happens when it is full`,
+      `${megabytes(used)} in use${peak}; 'maxmemory' is not set, so the system decides what happens when its memory is full`,
     )
   const text = `${megabytes(used)} of ${megabytes(most)} in use (${Math.round((used / most) * 100)} %)${peak}`
   if (used < most * 0.8) return ok(what, text)
@@ -129,10 +129,10 @@ function judgePersistence({ info, settings }: ServerFacts): FsckFinding[] {
     )
   if (failed(info, 'aof_last_bgrewrite_status'))
     failures.push(
-      warning('append-only file', 'its last rewrite failed; it grows. Look into the log of the server for the reason.'),
+      warning('append-only file', 'its last rewrite failed; it grows. See the log of the server for the reason.'),
     )
   if (failed(info, 'rdb_last_bgsave_status')) {
-    const text = 'the last snapshot failed; look into the log of the server, most often its disk is full.'
+    const text = 'the last snapshot failed; see the log of the server. Most often its disk is full.'
     const isStopping = settings?.get('stop-writes-on-bgsave-error') !== 'no' && hasSnapshots(settings)
     failures.push(
       isStopping
@@ -207,7 +207,7 @@ function judgeConnections({ info, settings }: ServerFacts): (FsckFinding | undef
     idleSeconds > 0
       ? warning(
           what,
-          `the server closes what is idle for ${idleSeconds} s ('timeout'): a call at that moment is in doubt. Set 'timeout 0'.`,
+          `the server closes connections that are idle for ${idleSeconds} s ('timeout'): a call at that moment is in doubt. Set 'timeout 0'.`,
         )
       : undefined,
     settings?.get('tcp-keepalive') === '0'
@@ -234,7 +234,7 @@ export function judgeCluster({ info, shards }: ClusterFacts): FsckFinding[] {
       ? ok('cluster', `state ok, all 16384 slots served by ${masters} masters`)
       : error(
           'cluster',
-          `state '${state}', ${served} of 16384 slots served: what lies in the others cannot be reached. See redis-cli --cluster check.`,
+          `state '${state}', ${served} of 16384 slots served: keys in the others cannot be reached. See redis-cli --cluster check.`,
         ),
     total >= masters * 2 && most > (total / masters) * 2
       ? warning(
@@ -265,7 +265,7 @@ export function judgeRights({ namespace, isCluster, rights }: RightsFacts): Fsck
     findings.push(
       error(
         'rights',
-        `this user may not run ${denied.join(', ')} on the keys and channels of namespace '${namespace}'. Grant what the user below is granted.`,
+        `this user may not run ${denied.join(', ')} on the keys and channels of namespace '${namespace}'. Grant what the line below grants.`,
       ),
     )
   if (missing.length > 0)

@@ -41,23 +41,26 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
     error(`what '${key}' holds of them cannot be read`, 'It is damaged, or not ours; whatever meets it fails.'),
   placeless: (key) => {
     const wrong = `missing from '${key}'`
-    if (key === 'leases') return error(wrong, 'Should their worker die, nobody takes them back.')
+    if (key === 'leases') return error(wrong, 'If their worker dies, nobody takes them back.')
     if (key === 'dead' || key === 'completed') return error(wrong, 'They are not listed, and never removed.')
     if (key === 'grouped') return error(wrong, 'Lists leave them out, and lag does not count them.')
     return error(wrong, neverRuns)
   },
   turnless: (key) =>
-    error(`groups whose jobs in '${key}' have no turn`, 'They are not given before one of them comes or goes.'),
+    error(`groups whose jobs in '${key}' have no turn`, 'They wait until one of them arrives or leaves.'),
   uncounted: (key) =>
     key === 'payloads'
-      ? error("payloads that wait are counted wrong by 'meta'", 'Depth tells a wrong number, and so does `maxPending`.')
-      : error(`they run, and '${key}' counts none of their group`, 'More of it may run than are allowed to.'),
+      ? error(
+          "'meta' counts the waiting payloads wrongly",
+          'Depth is wrong, and `maxPending` holds too early or too late.',
+        )
+      : error(`they run, and '${key}' counts none of their group`, 'More of the group may run than its limit allows.'),
   misplaced: (key) => {
     const wrong = `stand in '${key}', where they do not belong`
     if (key === 'leases') return error(wrong, 'Claims on this queue fail when they come to end that lease.')
     if (key === 'retries') return warning(wrong, 'Counts of failed jobs are too high.')
     if (key === 'dead' || key === 'completed' || key === 'expiry' || key === 'expiring')
-      return error(wrong, 'They may be removed though they are to be kept or run.')
+      return error(wrong, 'They may be removed, although they must be kept or run.')
     return error(wrong, runsTwice)
   },
   jobless: (key) => {
@@ -75,14 +78,13 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   bodiless: (key) =>
     error(`payloads in '${key}' whose bodies are missing`, 'Claims on this queue fail when they meet them.'),
   payloadless: (key) =>
-    error(`have no payloads in '${key}'`, 'Whatever takes them up or brings them back fails, or finds nothing to do.'),
-  uneven: (key) =>
-    error(`'${key}' and what belongs to it are not the same in number`, 'Something is missing, or left over.'),
+    error(`have no payloads in '${key}'`, 'A claim or a revive of them fails, or finds nothing to do.'),
+  uneven: (key) => error(`'${key}' and its companions differ in number`, 'Something is missing, or left over.'),
   ahead: (key) =>
     key === 'claims'
       ? error('their fences are higher than the last that was given', 'It is given again: a lost lease could settle.')
       : error('their sequence numbers are higher than the last that was given', 'Others are given the same.'),
-  misflagged: () => error('their claims do not tell what there is of them', 'Something of them stays when they end.'),
+  misflagged: () => error('their claims do not say what is stored for them', 'Some of it stays when they end.'),
   miscounted: () =>
     error(
       'claims of these fences share a lease that counts others',
@@ -92,12 +94,12 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   resultless: () => error('completed, and their kept results are missing', 'A caller that asks for them finds none.'),
   joinless: () =>
     error(
-      'are joins, and it is not stored for whom they wait',
+      'are joins, but the store does not say for which jobs they wait',
       'They wait for ever. Delete them, and enqueue them again.',
     ),
   signalless: () =>
     error(
-      'wait for a signal, and it is not stored for which',
+      'wait for a signal, but the store does not say which',
       'They wait for ever. Run fsck --repair, which makes them ready.',
     ),
   untimed: () =>
@@ -106,11 +108,14 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
       'They wait until it comes. Run fsck --repair.',
     ),
   unmarked: () =>
-    error('have steps or signals, and are said to have none', 'Their handlers do the steps again. Run fsck --repair.'),
+    error(
+      'have steps or signals, but are marked as having none',
+      'Their handlers do the steps again. Run fsck --repair.',
+    ),
   inputless: () =>
     warning('were cancelled after they had begun, and their inputs are missing', 'Their records show less.'),
   remembered: () =>
-    warning('they live, and are remembered as ended', 'A caller that waits for one may take it for ended.'),
+    warning('they live, but are remembered as ended', 'A caller that waits for one may believe that it has ended.'),
   foreign: (key) => warning(`fields of '${key}' that are not ours`, fillsMemory),
   scored: (key) => error(`have a score other than 0 in '${key}'`, 'The order of that set is lost.'),
   disordered: (key) => error(`come out of order in '${key}'`, 'Jobs run out of order, and lists leave some out.'),

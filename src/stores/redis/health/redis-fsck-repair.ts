@@ -79,7 +79,7 @@ async function mendLeases(client: RedisClient, shard: RedisShard, what: string):
       : [
           {
             what,
-            text: `took out, or counted anew, ${leases.length} leases that were not of what runs${listed(leases)}`,
+            text: `removed, or counted anew, ${leases.length} leases that belong to no running job${listed(leases)}`,
           },
         ]),
     ...(claims.length === 0
@@ -102,10 +102,10 @@ async function countPayloads(client: RedisClient, shard: RedisShard, what: strin
 /** The faults of steps and of waits for signals, and what mends them. */
 const stepFaults: Readonly<Record<string, string>> = {
   orphan: 'removed steps and signals of jobs that are gone',
-  unmarked: 'noted of jobs that they have steps or signals',
+  unmarked: 'marked jobs that have steps or signals',
   stray: 'removed waits for signals of jobs that do not wait',
-  untimed: 'noted of jobs when their waits for signals are over',
-  signalless: 'made jobs ready that waited for signals, and it was not stored for which',
+  untimed: 'noted when the waits of jobs for signals are over',
+  signalless: 'made jobs ready that waited for signals, without the store saying for which',
 }
 
 async function mendSteps(client: RedisClient, shard: RedisShard, what: string): Promise<FsckRepair[]> {
@@ -163,7 +163,7 @@ async function forgetLost(client: RedisClient, { what, shard }: RepairedShard): 
   const lost = numberIn(await runOn(client, shard, repairScripts.lost))
   if (lost === 0) return []
   const jobs = lost === 1 ? '1 job' : `${lost} jobs`
-  return [{ what, text: `told of ${jobs} without a record that claims have passed over, and begins to count anew` }]
+  return [{ what, text: `reported ${jobs} without a record that claims had skipped; the count begins anew` }]
 }
 
 /** The check reports why. */

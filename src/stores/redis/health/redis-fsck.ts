@@ -247,7 +247,7 @@ async function foreignKeys(client: RedisClient, namespace: string): Promise<Fsck
   if (left.length === 0) return []
   const shown = left.slice(0, 5).join(', ')
   const more = left.length > 5 ? ` and ${left.length > mostForeign ? 'many' : left.length - 5} more` : ''
-  const text = `not ours, or of queues that are not registered: ${shown}${more}. Nobody looks at them. Give other software another prefix; delete what is left over.`
+  const text = `not ours, or of queues that are not registered: ${shown}${more}. Nothing reads them. Give other software another prefix; delete what is left over.`
   return [{ level: 'warning', what: 'unknown keys', text }]
 }
 
@@ -332,7 +332,7 @@ function metaFaults(meta: RedisReply, what: string): FsckFinding[] {
 }
 
 function lostFinding(lost: number, what: string): FsckFinding {
-  const text = `claims have passed over ${lost} ${lost === 1 ? 'job' : 'jobs'} whose record was gone, as a torn append-only file leaves them. They did not run; enqueue them again. \`fsck --repair\` begins to count anew.`
+  const text = `claims have passed over ${lost} ${lost === 1 ? 'job' : 'jobs'} whose record was gone, as after a torn append-only file. They did not run; enqueue them again. \`fsck --repair\` begins the count anew.`
   return { level: 'warning', what, text }
 }
 

@@ -60,7 +60,7 @@ const errors: readonly Breach[] = [
   [
     'a claim without a lease',
     (s) => s.raw('ZPOPMIN', 'leases'),
-    /missing from 'leases': running\. Should their worker die/,
+    /missing from 'leases': running\. If their worker dies/,
   ],
   ['a dead job that is not listed', (s) => s.raw('ZPOPMIN', 'dead'), /missing from 'dead': dead\./],
   ['a completed job that is not listed', (s) => s.raw('ZPOPMIN', 'completed'), /missing from 'completed': kept\./],
@@ -156,7 +156,7 @@ const errors: readonly Breach[] = [
       claim[13]! ^= 4
       await s.raw('HSET', 'claims', 'running', claim)
     },
-    /claims do not tell .*: running\./,
+    /claims do not say .*: running\./,
   ],
   [
     'a claim that knows of no checkpoint',
@@ -164,7 +164,7 @@ const errors: readonly Breach[] = [
       const [claim] = (await s.take(3)).filter(({ id }) => id === 'line-1')
       await s.raw('HSET', 'notes', `k${claim!.id}`, 't\x001')
     },
-    /claims do not tell .*: line-1\./,
+    /claims do not say .*: line-1\./,
   ],
   ['a lost result', (s) => s.raw('HDEL', 'notes', 'rkept'), /kept results are missing: kept\./],
   [

@@ -61,12 +61,12 @@ const breaches: readonly [title: string, raw: Command | ((scene: RedisScene) => 
   [
     'a running job whose group is not counted',
     ['HDEL', 'running-by-group', 'x'],
-    /^error: they run, and 'running-by-group' counts none of their group: x-1\. More of it may run/m,
+    /^error: they run, and 'running-by-group' counts none of their group: x-1\. More of the group may run/m,
   ],
   [
     'a group that counts too many',
     ['HSET', 'running-by-group', 'x', '7'],
-    /^error: 'running-by-group' and what belongs to it are not the same in number/m,
+    /^error: 'running-by-group' and its companions differ in number/m,
   ],
   [
     'an invalid count',

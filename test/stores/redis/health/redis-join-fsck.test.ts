@@ -128,6 +128,6 @@ it('a join of which nothing else is stored is found', async () => {
   await joins.command('DEL', joins.key('mail', 'joins'))
 
   expect(await bad(scene)).toContainEqual(
-    expect.stringMatching(/^are joins, and it is not stored for whom they wait: join\./),
+    expect.stringMatching(/^are joins, but the store does not say for which jobs they wait: join\./),
   )
 })

@@ -79,7 +79,7 @@ it.each([
   ],
   ['a group without a turn', "UPDATE lane SET turn = NULL WHERE grp = 'g-2'", /no turn: g-2/],
   ['a running job that no worker has', 'UPDATE job SET worker = NULL WHERE state = 2', /without a worker/],
-  ['a ready job in a pool of others', 'UPDATE job SET pool = 1 WHERE state = 1 AND grp IS NULL', /stand in a pool/],
+  ['a ready job in a pool of others', 'UPDATE job SET pool = 1 WHERE state = 1 AND grp IS NULL', /in the wrong pool/],
   ['a count of turns that drifted', 'UPDATE queue SET open_lanes = open_lanes + 2', /open_lanes \d+ instead of \d+/],
   ['a last fence that is too low', 'UPDATE queue SET last_fence = 0', /fences are higher/],
 ])('%s are found and repaired', async (_, damage, text) => {
@@ -99,13 +99,13 @@ it.each([
   ['a turn that was never given', 'UPDATE lane SET turn = 1000000 WHERE turn IS NOT NULL', /turn that was never given/],
   ['an open lane that is paused', 'UPDATE lane SET paused = 1 WHERE turn IS NOT NULL', /open and shut or paused/],
   ['an idle lane', "INSERT INTO lane SELECT qid, 'z', 0, 0, NULL, NULL, NULL, 0 FROM queue LIMIT 1", /left over: z/],
-  ['lanes that are not known', 'UPDATE queue SET laned = 0', /said to have no lanes/],
+  ['lanes that are not known', 'UPDATE queue SET laned = 0', /marked as having no lanes/],
   [
     'a payload twice in a set',
     'INSERT INTO payload (rid, part, score, digest, payload) SELECT rid, part, score, digest, payload FROM payload',
     /twice in one set/,
   ],
-  ['payloads of no successor', 'UPDATE payload SET part = 1 - part', /successor that is not there/],
+  ['payloads of no successor', 'UPDATE payload SET part = 1 - part', /successor that does not exist/],
   ['a throttle that is missing', "UPDATE queue SET throttle = 'gone'", /throttle is not stored: gone/],
 ])('%s is found', async (_, damage, text) => {
   const store = await filled()
