@@ -303,7 +303,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /**
-   * Sends a signal to one job, by its handle or its id, for whose handler `ctx.waitFor()` then resolves. `'delivered'`: the
+   * Sends a signal to one job, by its handle or its id: `ctx.waitFor()` of its handler then resolves. `'delivered'`: the
    * job waited for it, and is ready. `'kept'`: the job finds it when it waits. `'duplicate'`: it has one of this name
    * already, which stays. `'full'`: it keeps 64 signals, or 4 MiB of their data, and does not wait for this one. `'gone'`:
    * there is no such job, it has completed or was cancelled, or its wait for this signal is over. Atomic. Throws `InvalidArgumentError`,
@@ -389,7 +389,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   }
 
   /**
-   * A listener that hands out the jobs of one queue, of whatever task, and keeps their leases: for work in processes of
+   * A listener that hands out the jobs of one queue, of any task, and keeps their leases: for work in processes of
    * your own. Makes no call to the store. Throws `ConfigError`, `InvalidArgumentError` for an ordered queue, or
    * `UnknownQueueError` for a queue that is not declared.
    *

@@ -372,11 +372,10 @@ export class QueueAdmin {
     /** Buries waiting jobs, in an ordered queue with all their payloads. Resolves with the number. */
     bury: (where: JobChoice) => this.#chosen.act(where, 'bury'),
     /**
-     * Enqueues a job like this one under a new id, whatever has become of it: of its task, in its queue, with its meta and
-     * priority, and with its input, or with `input` if that is given, which the task's schema checks. The record of the
-     * new job has this one as `repeatOf`; nothing becomes of this one itself. Undefined if nothing is kept of it but its
-     * id. Throws `InvalidArgumentError` for an ordered job and for one that waits for others, `CodecError` if its input
-     * cannot be read, and the errors of `mill.enqueue()`.
+     * Enqueues a job like this one under a new id, whatever state it is in: with its task, queue, meta and priority, and
+     * with its input or the given `input`, which the task's schema checks. The record of the new job has this one as
+     * `repeatOf`; this one does not change. Undefined if only its id is kept. Throws `InvalidArgumentError` for an ordered
+     * job and for one that waits for others, `CodecError` if its input cannot be read, and the errors of `mill.enqueue()`.
      *
      * @example
      * await mill.queue('mail').jobs.enqueueAgain('welcome-42', { input: { to: 'ada@example.com' } })

@@ -96,7 +96,7 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
 /** A step, a sleep or a signal of a job. */
 export interface StepRecord {
   readonly name: string
-  /** `'timeout'`: a wait for the signal of this name was over in vain. */
+  /** `'timeout'`: a wait for the signal of this name ended without it. */
   readonly kind: 'step' | 'sleep' | 'signal' | 'timeout'
   /** When it was stored. */
   readonly at: Date
@@ -113,7 +113,7 @@ export type FateCounts = Readonly<Record<'completed' | 'dead' | 'cancelled' | 'e
 export interface JoinProgress {
   /** Its sets, in the order of its task's `joins`; none once it has ended, as its members are then no longer listed. */
   readonly sets: readonly JoinSetProgress[]
-  /** When it is dead as `join-late` or `join-never-sealed`, if it still waits then. Absent: it waits no more, or for as long as it takes. */
+  /** When it dies as `join-late` or `join-never-sealed`, if it still waits then. Absent: it waits no more, or without a bound. */
   readonly waitsUntil?: Date
 }
 
@@ -128,7 +128,7 @@ export interface JoinSetProgress {
   readonly size?: number
   /** How many of them were added. */
   readonly added: number
-  /** How many of them it waits for no more. */
+  /** How many of them it no longer waits for. */
   readonly done: number
   /** Its members by how they have ended. */
   readonly counts: FateCounts
@@ -282,7 +282,7 @@ export interface JobHandle<Result = unknown, Input = unknown> {
    * deleted or cleared meanwhile, perhaps among others of its queue. It throws that also for a result that could not be kept (an instance of a class, too many
    * bytes); `error.why` then says what is wrong with it.
    *
-   * Without a worker the wait has no end: after 10 s in which none served the queue, the event `queue.unserved` says so,
+   * Without a worker the wait has no end: if no worker has served the queue for 10 s, the event `queue.unserved` says so,
    * once for a queue.
    *
    * An ordered job has no result, and its handle is about the id, not about the enqueued payload. It resolves to
@@ -292,8 +292,8 @@ export interface JobHandle<Result = unknown, Input = unknown> {
   result(options?: { readonly timeout?: Duration }): Promise<Result>
   /**
    * Follows the job: an async iterable of its present state, its changes, its log as it grows and, last, its end. No end is
-   * missed, however short the job; of the changes in between it tells what a look finds, every half second while something
-   * changes and every two seconds otherwise. While the store is unavailable it waits. It ends, without an `'end'`, when
+   * missed, however short the job. Changes before it are looked for every half second while something changes, otherwise
+   * every two seconds. While the store is unavailable it waits. It ends, without an `'end'`, when
    * `signal` aborts, the loop is left or the mill is closed. While it is read, a result stays, however few of them
    * `retention` keeps. Rejects with `UnsupportedByStoreError` on a store without records. Throws `InvalidArgumentError` in
    * a handler of the same queue.

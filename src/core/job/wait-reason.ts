@@ -41,7 +41,7 @@ export type WaitCause =
 /** One reason why a job has not begun. */
 export interface WaitReason {
   readonly why: WaitCause
-  /** The reason in words, with what to do where a person has to. */
+  /** The reason in words, with what to do if a person must act. */
   readonly text: string
   /** It stays until a person or a deploy acts. */
   readonly standing?: true

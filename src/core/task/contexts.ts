@@ -123,10 +123,10 @@ export interface JobContext<Context = unknown> {
    */
   checkpoint(value: unknown): Promise<void>
   /**
-   * Writes fields of this job, which its record and listings show: `await ctx.fields.set({ node: 'eu-3' })`, and reads those
-   * that anybody has set: `await ctx.fields.get()`. They stay as long as the job does, over all attempts. Resolves once the
-   * store has answered, and waits as long as the store is unavailable. Rejects with the reason of `signal` if this attempt is over, and with `UnsupportedByStoreError` on a
-   * store that keeps no records.
+   * Writes fields of this job, which its record and listings show: `await ctx.fields.set({ node: 'eu-3' })`. Reads the
+   * fields that anybody has set: `await ctx.fields.get()`. They stay as long as the job does, over all attempts. Resolves
+   * once the store has answered, and waits as long as the store is unavailable. Rejects with the reason of `signal` if this
+   * attempt is over, and with `UnsupportedByStoreError` on a store that keeps no records.
    */
   readonly fields: FieldWriter
   /**
@@ -150,8 +150,8 @@ export interface JobContext<Context = unknown> {
    */
   step<T>(name: string, run: (call: StepCall) => T | Promise<T>): Promise<T>
   /**
-   * Ends this run, and runs the job again after `time`: it takes no slot meanwhile, and this is no attempt. In that run
-   * the call resolves at once. `name` is like that of a step. The run ends by an error that the handler must let through.
+   * Ends this run, and runs the job again after `time`. It takes no slot meanwhile, and no attempt is counted. In the next
+   * run the call resolves at once. `name` is like that of a step. The run ends by an error that the handler must let through.
    *
    * @example
    * await ctx.sleep('cool-off', '3d')

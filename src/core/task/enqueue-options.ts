@@ -18,14 +18,14 @@ export interface EnqueueOptions<QueueName extends string = never> {
    */
   readonly id?: string | undefined
   /**
-   * With an `id`: how long the id is remembered after its job has ended; 0 is not at all. Default: the task's
+   * With an `id`: how long the id is remembered after its job has ended; 0: not at all. Default: the task's
    * `idempotency`, otherwise the mill's.
    */
   readonly idempotency?: Duration | undefined
   /**
    * With an `id`: what happens to a waiting or dead job with the same id. `'keep'`, the default: that job stays as it
    * is, and the outcome is `'duplicate'`. `'replace'`: this job takes its place as if it were new, with its own input,
-   * meta, priority, group and time; the outcome is `'replaced'`. An id that is only remembered is free for it. With
+   * meta, priority, group and time; the outcome is `'replaced'`. The id of an ended job is free for it. With
    * `delay` this is a debounce; bound it by `atMost`. The id of such a job is not remembered after its end, unless
    * `idempotency` is given with it. A running job stays as it is in both cases (`'duplicate'`).
    */
@@ -61,8 +61,8 @@ export interface EnqueueOptions<QueueName extends string = never> {
   readonly group?: string | number | undefined
   /**
    * Small named values that the job has from the beginning, by which lists choose jobs: `{ order: '4711' }`. Anybody may
-   * change them, as `FieldWriter.set` says, whose bounds they have. A job that takes the place of another by `ifWaiting`
-   * has its own; a duplicate changes none. Default: none.
+   * change them by `FieldWriter.set`, which names their bounds. A job that replaces another by `ifWaiting` has its own; a
+   * duplicate changes none. Default: none.
    */
   readonly fields?: JobFields | undefined
   /** The queue of the job. Default: the task's queue. */

@@ -85,7 +85,7 @@ export interface OrderedTaskOptions<
   readonly maxPayloads?: number | undefined
   /** A run that takes longer is aborted, abandoned and counted as a failure. Default `'60s'`. */
   readonly timeLimit?: Duration | undefined
-  /** A run that takes longer is reported as `job.slow` and goes on. Default: none is. */
+  /** A run that takes longer is reported as `job.slow` and goes on. Default: no report. */
   readonly slowAfter?: Duration | undefined
   /**
    * The retry policy. `max` defaults to 25, `backoff` to `polynomial()`: about 20 days in all. The last failure buries only

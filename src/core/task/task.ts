@@ -73,7 +73,7 @@ export interface TaskOptions<
    * limit. Default `'60s'`.
    */
   readonly timeLimit?: Duration | 'none' | undefined
-  /** An attempt that takes longer is reported as `job.slow` and goes on. Default: none is. */
+  /** An attempt that takes longer is reported as `job.slow` and goes on. Default: no report. */
   readonly slowAfter?: Duration | undefined
   /** The retry policy. For an isolated task `max` defaults to 0, so that work of hours does not start again unasked. */
   readonly retry?: RetryOptions | undefined
@@ -88,7 +88,7 @@ export interface TaskOptions<
    */
   readonly expiresIn?: Duration | undefined
   /**
-   * How long an id of your own is remembered after its job has ended; 0 is not at all. Default: the mill's
+   * How long an id of your own is remembered after its job has ended; 0: not at all. Default: the mill's
    * `idempotency`.
    */
   readonly idempotency?: Duration | undefined
@@ -104,10 +104,10 @@ export interface TaskOptions<
    */
   readonly onExhausted?: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   /**
-   * The task that is told of each death of its jobs, by a job of its own whose input is a `Death`: once for each, whatever
-   * brought the job to the morgue, even if the process that did so died at that moment. Workers enqueue it that serve the
-   * queue of the dead job, at once or within seconds. A job is told of if its task had `onDead` when it was enqueued. Not on
-   * stores without the trait `deaths`. Default: none.
+   * The task that gets one job for each death of a job of this task, with a `Death` as input: whatever brought the job to
+   * the morgue, even if the process that did so died at that moment. Workers that serve the queue of the dead job enqueue
+   * it, at once or within seconds. It covers jobs whose task had `onDead` when they were enqueued. Not on stores without
+   * the trait `deaths`. Default: none.
    */
   readonly onDead?: DeathTask<NoInfer<Input>> | undefined
   /**
@@ -145,7 +145,7 @@ export interface Task<
   readonly idempotencyMs: number | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
-  /** The task that is told of each death of its jobs. */
+  /** The task that gets a job for each death of its jobs. */
   readonly onDead: DeathTask | undefined
   /** The signals that an operator may send to its jobs. */
   readonly signals: readonly AnySignal[]
@@ -259,8 +259,8 @@ export interface JoinTaskOptions<
 > extends Omit<TaskOptions<Name, Input, Output, never, QueueName>, 'run'> {
   /**
    * The jobs that a job of this task waits for, by a name each: a task is exactly one of its jobs, `many(task)` any
-   * number. Whoever enqueues it gives their inputs by these names as `after`. The job is ready once all have ended, and
-   * its handler finds their results in `ctx.joined`.
+   * number. The call that enqueues it gives their inputs by these names as `after`. The job is ready once all have ended,
+   * and its handler finds their results in `ctx.joined`.
    *
    * @example
    * export const report = defineTask({

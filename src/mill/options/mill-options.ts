@@ -140,7 +140,7 @@ export interface MillOptions<
   readonly onWorkerStart?: (() => void | Promise<void>) | undefined
   /** Called when the last worker of the process has ended. An error that it throws is reported as `hook.failed`. */
   readonly onWorkerStop?: (() => void | Promise<void>) | undefined
-  /** Called once, with the error that ended a worker of this process; `onWorkerStop` follows. */
+  /** Called once, with the error that ended a worker of this process. `onWorkerStop` follows, unless another worker runs. */
   readonly onFatal?: ((error: unknown) => void | Promise<void>) | undefined
 }
 

@@ -36,8 +36,8 @@ export interface WorkerOptions<QueueName extends string = string> {
    */
   readonly shardsOf?: ShardsOf | undefined
   /**
-   * What this worker has that others on its machine have not, such as a device: `'gpu-0'`. It adopts processes of
-   * isolated jobs that a worker of the same affinity has started; those of others only if nobody has done so within a
+   * What this worker has and others on its machine lack, such as a device: `'gpu-0'`. It adopts processes of isolated
+   * jobs that a worker of the same affinity has started; others only if no other worker has adopted them within a
    * minute. Default: the devices of its environment (`CUDA_VISIBLE_DEVICES` and other `…_VISIBLE_DEVICES`).
    */
   readonly affinity?: string | undefined
