@@ -41,7 +41,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   'schema.varied': (task) => ({
     level: 'warn',
     message:
-      'its schema makes something else at each attempt, and what it makes cannot be stored because the schema transforms it. Make random values and times where you enqueue, or leave the transform to the handler',
+      'its schema makes another value at each attempt, which cannot be stored because the schema transforms it. Make random values and times where you enqueue, or leave the transform to the handler',
     fields: { ...task },
   }),
   'task.unknown': ({ task, queue }) => ({
@@ -56,7 +56,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'join.failed': (join) => ({
     level: 'error',
-    message: `join is dead, what it waited for has not ended as it needs: ${join.reason}`,
+    message: `join is dead: ${join.reason}`,
     fields: { ...join },
   }),
   'job.failed': ({ error, ...job }) => ({
@@ -79,7 +79,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   'job.crashed': (job) => ({
     level: 'warn',
     message: job.charged
-      ? `job crashed: its worker was lost with this job alone in hand, ${job.crashes} so far`
+      ? `job crashed: its worker was lost while it ran this job alone, ${job.crashes} so far`
       : 'job crashed: its worker was lost; it is run again, alone',
     fields: { ...job },
   }),
@@ -120,7 +120,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'remains.ended': (remains) => ({
     level: 'warn',
-    message: 'what a job had started was ended, because its process had died',
+    message: 'programs of a job were ended, because the process of the job had died',
     fields: { ...remains },
   }),
   'heap.unwatched': ({ worker, tasks }) => ({
@@ -140,7 +140,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'start.late': (job) => ({
     level: 'warn',
-    message: `started late: ${job.lateMs}ms after the last instant that the throttle counts with`,
+    message: `started ${job.lateMs}ms later than the throttle allows for`,
     fields: { ...job },
   }),
   'result.dropped': ({ error, ...job }) => ({
@@ -165,12 +165,12 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   }),
   'context.failed': ({ error, retryMs }) => ({
     level: 'error',
-    message: `what the handlers need could not be opened by \`context\`, ${retryMs === undefined ? 'and no job is taken' : 'and is tried again before a job is taken'}: ${messageOf(error)}`,
+    message: `\`context\` could not open what the handlers need, ${retryMs === undefined ? 'and no job is taken' : 'and is tried again before a job is taken'}: ${messageOf(error)}`,
     fields: { retryMs },
   }),
   'queue.damaged': ({ error, ...queue }) => ({
     level: 'error',
-    message: `queue damaged and left out, looked at again in ${formatDuration(queue.retryMs)}: ${messageOf(error)}`,
+    message: `queue damaged and left out, checked again in ${formatDuration(queue.retryMs)}: ${messageOf(error)}`,
     fields: { ...queue },
   }),
   'queue.mended': (queue) => ({
@@ -202,7 +202,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     level: schedule.change === 'removed' || schedule.takenFrom !== undefined ? 'warn' : 'info',
     message:
       schedule.takenFrom === undefined
-        ? `schedule ${schedule.change}, as the configuration has it`
+        ? `schedule ${schedule.change}, to match the configuration`
         : `schedule taken from the configuration '${schedule.takenFrom}': if that is another service, each takes it from the other whenever it starts. Give the schedule another name, or each service a namespace of its own`,
     fields: { ...schedule },
   }),

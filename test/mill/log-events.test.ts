@@ -23,7 +23,7 @@ describe('the log says', () => {
       ['warn', 'job crashed: its worker was lost; it is run again, alone', crash],
     ])
     expect(lineOn('job.crashed', alone)).toEqual([
-      ['warn', 'job crashed: its worker was lost with this job alone in hand, 2 so far', alone],
+      ['warn', 'job crashed: its worker was lost while it ran this job alone, 2 so far', alone],
     ])
   })
 

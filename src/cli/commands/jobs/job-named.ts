@@ -47,7 +47,7 @@ export async function jobNamed(
   const [first, ...rest] = words
   if (!mill.queues.has(first)) return { ...(await placeOf(mill, facet, first)), rest }
   const [id, ...others] = rest
-  if (id === undefined) throw new UsageError(`the id of the job is missing; it comes behind the queue '${first}'.`)
+  if (id === undefined) throw new UsageError(`the id of the job is missing; it follows the queue '${first}'.`)
   return { queue: first, id, rest: others }
 }
 

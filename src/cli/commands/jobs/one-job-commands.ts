@@ -178,7 +178,7 @@ Examples:
     withMill(flags, async (mill, terminal) => {
       const { queue, id, rest } = await jobNamed(mill, 'jobs', words)
       const [signal, text, more] = rest
-      if (signal === undefined) throw new UsageError('the name of the signal is missing; it comes behind the id.')
+      if (signal === undefined) throw new UsageError('the name of the signal is missing; it follows the id.')
       if (more !== undefined) throw new UsageError(`'${more}' is too much: the data is one word of JSON, in quotes.`)
       const answer = await sendNamedSignal(mill, { queue, id }, signal, text === undefined ? undefined : dataIn(text))
       const told = (words: string) =>
@@ -216,7 +216,7 @@ Example:
     withMill(flags, async (mill, terminal) => {
       const { queue, id, rest } = await jobNamed(mill, 'jobs', words)
       const [step, more] = rest
-      if (step === undefined) throw new UsageError('the name of the step is missing; it comes behind the id.')
+      if (step === undefined) throw new UsageError('the name of the step is missing; it follows the id.')
       if (more !== undefined) throw new UsageError(`'${more}' is too much: one step is expected.`)
       if (!(await mill.queue(queue).jobs.forgetStep(id, step)))
         throw new OperationError(`job '${id}' in queue '${queue}' has no step or sleep '${step}'; nothing was changed.`)
