@@ -96,7 +96,7 @@ export function pageActionsOn(store: PageStore): void {
     await hand.fill('Shards', '3')
     await hand.press('Go on …')
     await hand.confirm('Reshard', 'orders')
-    await hand.told('It lies in 3 shards now.')
+    await hand.told('It has 3 shards now.')
     const stored = await scene.mill.storedQueues()
     expect(stored?.find(({ name }) => name === 'orders')).toMatchObject({ shards: 3 })
     const before = (await depthOf('stock')).ready
@@ -144,7 +144,7 @@ export function pageActionsOn(store: PageStore): void {
     const hand = await at(`queues/thumbnails/jobs/~?${new URLSearchParams({ id })}`)
     await hand.pick('More actions', 'Bury')
     await hand.confirm('Bury')
-    await hand.told('The job lies in the morgue.')
+    await hand.told('The job is in the morgue.')
     expect(await state('thumbnails', id)).toBe('dead')
     await hand.press('Revive')
     await hand.confirm('Revive')
@@ -192,8 +192,8 @@ export function pageActionsOn(store: PageStore): void {
     await list.page.getByLabel('Only jobs with this value of a field').fill('checked=by eve')
     await list.page.keyboard.press('Enter')
     await list.told('No job of this page matches the filter.')
-    await hand.press('Take out checked')
-    await hand.told('Field taken out.')
+    await hand.press('Remove checked')
+    await hand.told('Field removed.')
     expect((await job('webhooks', 'hook-A-1007'))?.fields ?? {}).toEqual({})
   })
 

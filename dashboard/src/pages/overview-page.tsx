@@ -80,7 +80,7 @@ export function OverviewPage() {
 function NoMatch() {
   return (
     <>
-      <p>No queue is like that.</p>
+      <p>No queue matches the filter.</p>
       <button type="button" class="link" onClick={() => setQuery({ q: undefined, show: undefined })}>
         Show all
       </button>

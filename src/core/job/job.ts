@@ -46,7 +46,7 @@ export interface JobRecord<Input = unknown, Result = unknown> extends JobOrigin 
   readonly attempt: number
   /** Crashes charged to the job: its worker died while the job ran alone. `attempt` counts failures. */
   readonly crashes: number
-  /** The worker of this job died with it in hand. It waits for a worker process of its own, or runs in one. */
+  /** The worker of this job died with it in hand. It waits to run alone in a process, or runs alone. */
   readonly suspect?: true
   readonly createdAt: Date
   readonly updatedAt: Date

@@ -273,7 +273,7 @@ it('a job has its fields set, is enqueued again under a new id, and cancelled wi
   await page.getByLabel('Name').fill('region')
   await page.getByLabel('Value', { exact: true }).fill('eu')
   await button(page, 'Set').click()
-  await button(page, 'Take out region').waitFor()
+  await button(page, 'Remove region').waitFor()
   await pick(page, 'More actions', 'Edit and enqueue again')
   await page.getByRole('textbox', { name: 'Input' }).fill('{"to":')
   await inDialog(page, 'Enqueue').click()

@@ -43,7 +43,7 @@ function attemptWords(job: JobDetail): string {
 
 function crashWords({ crashes, suspect }: JobDetail): string {
   const charged = crashes === 0 ? '' : ` ${countOf(crashes, 'crash', 'crashes')} charged to it.`
-  return suspect ? `${charged} Its worker died with it in hand, so it runs in a process of its own.` : charged
+  return suspect ? `${charged} Its worker died with it in hand, so it must run alone in a process.` : charged
 }
 
 interface ErrorProps {

@@ -85,4 +85,4 @@ function cancelledWords({ state }: JobDetail): string {
 }
 
 const failWords =
-  'The claim of its worker ends now, and what that still reports of this run is refused. Its handler may go on until it hears of it.'
+  'The claim of its worker ends now, and later reports of this run are refused. Its handler may go on until it learns of this.'

@@ -55,10 +55,10 @@ export function FieldEditor({ job: { fields = {}, state }, name, isGone, onChang
               {mayEdit && (
                 <Button
                   kind="quiet"
-                  label={`Take out ${safeText(field)}`}
-                  onPress={() => set({ [field]: null }, 'Field taken out.')}
+                  label={`Remove ${safeText(field)}`}
+                  onPress={() => set({ [field]: null }, 'Field removed.')}
                 >
-                  Take out
+                  Remove
                 </Button>
               )}
             </dd>

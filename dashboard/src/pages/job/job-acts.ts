@@ -53,7 +53,7 @@ export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[]
   const bury = asked({
     verb: 'Bury',
     text: 'It goes to the morgue without being run, and can be revived there.',
-    told: 'The job lies in the morgue.',
+    told: 'The job is in the morgue.',
     act: () => post(jobAddress(name, '/bury')),
   })
   const drop = asked({

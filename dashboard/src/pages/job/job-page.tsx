@@ -85,7 +85,7 @@ function JobBadges({ job: { state, suspect } }: { readonly job: JobDetail }) {
     <>
       <StateBadge state={state} />
       {suspect && (
-        <Badge tone="warn" sign="!" hint="Its worker died with it in hand: it runs in a process of its own">
+        <Badge tone="warn" sign="!" hint="Its worker died with it in hand: it must run alone in a process">
           suspect
         </Badge>
       )}
@@ -340,7 +340,7 @@ function RelativeLine({ relative: { queue, id, task, state } }: { readonly relat
 }
 
 const whyWords =
-  'It ended and its result is not kept, or not any more: a queue says by its retention how many results it keeps, and for how long. Or it was deleted, or never enqueued.'
+  'It ended and its result is not kept, or no longer: the retention of the queue says how many results it keeps, and for how long. Or it was deleted, or never enqueued.'
 
 interface NotKeptProps {
   readonly name: JobName
@@ -352,7 +352,7 @@ function NotKept({ name: { queue, id, part }, onLook }: NotKeptProps) {
   return (
     <div class="panel grid max-w-prose gap-3 p-5">
       <h2 class="text-lg font-semibold">
-        {part === 'morgue' ? 'No such job lies in the morgue' : 'Nothing is kept of this job'}
+        {part === 'morgue' ? 'No such job is in the morgue' : 'Nothing is kept of this job'}
       </h2>
       <p class="wrap-anywhere text-muted">
         {part === 'morgue' ? 'It was revived or deleted, or never died.' : whyWords} It was looked for in the queue{' '}

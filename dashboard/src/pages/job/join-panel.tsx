@@ -12,7 +12,7 @@ import type { JobDetail } from './job-detail.js'
 const onDeadWords: Readonly<Record<JoinSet['onDead'], string>> = {
   fail: 'If one does not complete, this job is dead.',
   'go-on': 'Every end counts, however a member ends.',
-  hold: 'A dead one is waited for until it is revived.',
+  hold: 'It waits until a dead one is revived and completes.',
 }
 
 export function JoinPanel({ job: { join, joins = [], state, awaits } }: { readonly job: JobDetail }) {

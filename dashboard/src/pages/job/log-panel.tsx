@@ -110,7 +110,7 @@ function LogView({ text, label, isLive = false }: LogProps) {
         {lines.slice(left).join('\n')}
       </section>
       <div class="mt-1 flex h-6 items-center justify-between text-xs text-muted">
-        <span>{isLive ? (follows ? 'Follows what comes.' : 'Stands still while you read.') : 'Complete.'}</span>
+        <span>{isLive ? (follows ? 'Follows new lines.' : 'Paused while you read.') : 'Complete.'}</span>
         {!follows && (
           <button type="button" class="link" onClick={() => setFollows(true)}>
             Go to the end

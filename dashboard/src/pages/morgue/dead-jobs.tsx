@@ -53,7 +53,7 @@ export function GroupJobs({ queue, group: { ids, count }, done }: GroupJobsProps
         onRetry={jobs.refresh}
         done={done}
         pageKey={String(from)}
-        empty={<p>None of these lies in the morgue any more.</p>}
+        empty={<p>None of these is in the morgue any more.</p>}
       />
       <nav class="mt-3 flex min-h-8 flex-wrap items-center gap-2" aria-label="Pages">
         <Button isDisabled={from === 0} onPress={() => turn(Math.max(0, from - perPage))}>
@@ -122,7 +122,7 @@ export function DeadList({ queue, done }: { readonly queue: string; readonly don
           isFiltered(filter) ? (
             <p>No dead job of this page matches the filter.{pages.hasNext && ' The next pages may have some.'}</p>
           ) : (
-            <p>Nothing lies in this morgue.</p>
+            <p>This morgue is empty.</p>
           )
         }
       />

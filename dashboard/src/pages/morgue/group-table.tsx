@@ -61,11 +61,11 @@ export function GroupTable({ queue, groups, done }: GroupProps) {
         error={error.value}
         onRetry={groups.refresh}
         isLoading={loading.value && data.value === undefined}
-        empty={<p>Nothing lies in this morgue. Jobs come here when they have failed for the last time.</p>}
+        empty={<p>This morgue is empty. Jobs come here when they have failed for the last time.</p>}
       />
       {data.value?.more && (
         <p class="mt-2 text-sm text-muted">
-          Grouped are the latest {exactCount(data.value.scanned)} dead jobs. There are others.
+          These groups are of the latest {exactCount(data.value.scanned)} dead jobs. There are others.
         </p>
       )}
     </>

@@ -66,7 +66,7 @@ export function askForMatchingDead(verb: MorgueVerb, filter: ShownFilter, { queu
 
 function tell(verb: MorgueVerb, done: () => unknown): (changed: number) => void {
   return (changed) => {
-    if (changed === 0) say('Nothing was changed: none of them lies in the morgue any more.', 'failed')
+    if (changed === 0) say('Nothing was changed: none of them is in the morgue any more.', 'failed')
     else say(`${countOf(changed, 'job')} ${words[verb].told}.`)
     void done()
   }

@@ -101,7 +101,7 @@ function OpenGroup({ queue, groups, done }: OpenGroupProps) {
   if (group === undefined)
     return (
       <TableNotice>
-        <p>No job with this error lies among the latest dead jobs any more.</p>
+        <p>No job with this error is among the latest dead jobs any more.</p>
         <a class="link" href={at`queues/${queue}/morgue`}>
           All errors of this queue
         </a>

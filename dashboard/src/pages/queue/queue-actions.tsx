@@ -169,12 +169,12 @@ function ReshardDialog({ queue, onClose, onDone }: ReshardProps) {
     onClose()
     askToConfirm({
       title: `Spread the queue over ${countOf(shards, 'shard')}?`,
-      text: `It lies in ${countOf(queue.shards, 'shard')} now. No job of it starts until all are moved.`,
+      text: `It has ${countOf(queue.shards, 'shard')} now. No job of it starts until all are moved.`,
       verb: 'Reshard',
       typed: queue.name,
       act: () => post<Changed>(at`queues/${queue.name}/reshard`, { shards }),
       done: () => {
-        say(`It lies in ${countOf(shards, 'shard')} now.`)
+        say(`It has ${countOf(shards, 'shard')} now.`)
         onDone()
       },
     })

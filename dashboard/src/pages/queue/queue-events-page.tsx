@@ -193,7 +193,7 @@ function EventList({ events, isFiltered }: ListProps) {
           <p>
             {isFiltered
               ? 'No event fits the filter yet.'
-              : 'Nothing has happened since you came. Events stand here as they happen.'}
+              : 'Nothing has happened since you came. Events appear here as they happen.'}
           </p>
         </TableNotice>
       ) : (

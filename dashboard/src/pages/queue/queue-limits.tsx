@@ -62,7 +62,7 @@ function ThrottleMeters({
       )}
       {quietForMs > 0 && (
         <p class="text-warn">
-          Nothing starts for {durationWords(quietForMs)}: the store may have forgotten what did before.
+          Nothing starts for {durationWords(quietForMs)}: the store may have forgotten earlier starts.
         </p>
       )}
       {others.length > 0 && (

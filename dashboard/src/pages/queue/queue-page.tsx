@@ -104,7 +104,7 @@ const crumbs = [{ text: 'Overview', href: './' }]
 function Suspects({ name, count }: { readonly name: string; readonly count: number }) {
   return (
     <p class="mt-6 rounded-md bg-warn-wash p-3 text-warn">
-      {countOf(count, 'job')} lost a worker process while running. Each waits to run in a process of its own, so that no
+      {countOf(count, 'job')} lost a worker process while running. Each waits to run alone in a process, so that no
       other job dies with it.{' '}
       <a class="underline" href={`${at`queues/${name}/jobs`}?state=ready`}>
         Show what waits
@@ -244,8 +244,8 @@ function QueueWorkers({ workers }: WorkersProps) {
         keyOf={({ id }) => id}
         empty={
           <>
-            <p>Nobody serves this queue.</p>
-            <p>Start workers with millrace work, or look at which queues theirs are.</p>
+            <p>No worker serves this queue.</p>
+            <p>Start workers with millrace work, or check which queues yours serve.</p>
           </>
         }
       />
