@@ -3,17 +3,11 @@
  * the last.
  */
 
-import type { Client, TransactionEnqueue } from '../client/enqueue/client.js'
-import { joinsOf } from '../client/store-facets.js'
 import { ConfigError, ContextError } from '../core/errors.js'
 import { messageOf } from '../core/messages/describe.js'
-import type { Packing } from '../core/packing/packing.js'
 import type { Clock, Random } from '../core/platform/clock.js'
 import { formatDuration } from '../core/values/duration.js'
 import { onceThere } from '../runtime/outage.js'
-import type { ChildClient } from '../runtime/run/child-calls.js'
-import { joinedMembers } from '../runtime/run/joined-members.js'
-import type { Store } from '../stores/contract/store.js'
 
 /** Less than the time that the process of an isolated job has to begin. */
 const tryForMs = 30_000
@@ -93,32 +87,4 @@ async function disposed(value: unknown): Promise<void> {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return
   const { [Symbol.asyncDispose]: later, [Symbol.dispose]: now } = value as Partial<AsyncDisposable & Disposable>
   await (later ?? now)?.call(value)
-}
-
-/** What handlers ask of their mill, its context among it. */
-export function childClient({
-  client,
-  transactions,
-  context,
-  packing,
-  connect,
-}: {
-  readonly client: Client
-  readonly transactions: TransactionEnqueue
-  readonly context: HandlerContext
-  readonly packing: Packing
-  readonly connect: () => Promise<Store>
-}): ChildClient {
-  return {
-    get context() {
-      return context.value
-    },
-    encode: (value) => packing.encode(value),
-    enqueueItem: (item) => client.enqueueItem(item),
-    enqueueItems: (items) => client.enqueueItems(items),
-    flow: (build, call) => client.flow(build, call),
-    enqueueIn: (tx, item) => transactions.enqueue(tx, item),
-    completeIn: (tx, claim) => transactions.complete(tx, claim),
-    joined: async (join, sets) => joinedMembers(joinsOf(await connect()), packing, join, sets),
-  }
 }

@@ -4,27 +4,15 @@
 import { type AdminParts, QueueAdmin } from '../client/admin/queue-admin.js'
 import { type HistoryOptions, type QueueHistory, queueHistories } from '../client/admin/queue-history.js'
 import { depthsIn } from '../client/admin/queue-looks.js'
-import { Client, type ClientParts, TransactionEnqueue } from '../client/enqueue/client.js'
-import { DraftWarnings } from '../client/enqueue/draft-warnings.js'
-import type { DraftEnvironment } from '../client/enqueue/job-draft.js'
-import { Sender } from '../client/enqueue/sender.js'
-import {
-  type HandleParts,
-  handlePartsOf,
-  type SettledResults,
-  StoredJobHandle,
-  settledResults,
-} from '../client/jobs/stored-job-handle.js'
-import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
+import { type SettledResults, StoredJobHandle, settledResults } from '../client/jobs/stored-job-handle.js'
+import type { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
 import { InvalidArgumentError, UnsupportedByStoreError } from '../core/errors.js'
-import { type EventName, Events, type Listener, refuseNoEvent } from '../core/events.js'
+import { type EventName, type Listener, refuseNoEvent } from '../core/events.js'
 import type { JobHandle } from '../core/job/job.js'
 import type { Logger } from '../core/logger.js'
 import { describe } from '../core/messages/describe.js'
-import { entryFile } from '../core/package-files.js'
 import { type Clock, type Random, systemClock, systemRandom } from '../core/platform/clock.js'
 import type { Queue } from '../core/queue/queue.js'
-import type { Surroundings } from '../core/surroundings.js'
 import type { AnyTask } from '../core/task/any-task.js'
 import type { EnqueueInOptions, SqliteDatabase } from '../core/task/enqueue-in.js'
 import type { EnqueueArguments, EnqueueOptionsOf, HandlesOf, JobsOf } from '../core/task/enqueue-options.js'
@@ -34,31 +22,28 @@ import { type AnySignal, isSignal, type SignalArguments } from '../core/task/sig
 import type { HandleOf, TaskInput } from '../core/task/task-definition.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import type { Duration } from '../core/values/duration.js'
-import { createIdSource, idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
-import type { ChildClient } from '../runtime/run/child-calls.js'
+import { idMistake, isJobId, orderedIdOf } from '../core/values/ids.js'
 import type { ProvisionedQueue } from '../stores/contract/provision.js'
 import type { QueueDepth } from '../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { SignalAnswer } from '../stores/contract/steps.js'
-import type { Store, StoreTraits } from '../stores/contract/store.js'
+import type { StoreTraits } from '../stores/contract/store.js'
 import type { FsckFinding, StoreHealth } from '../stores/contract/store-health.js'
 import type { SeenWorker } from '../stores/contract/worker-registry.js'
-import type { Connection, RunParts } from '../workers/assemble-worker.js'
+import type { RunParts } from '../workers/assemble-worker.js'
 import type { ChildRun } from '../workers/isolated/child-run.js'
 import type { QueueListener } from '../workers/listener/listener.js'
-import { itemQueueOf, ThrottledQueue, type ThrottledQueueOptions } from '../workers/throttled-queue.js'
-import { Worker } from '../workers/worker.js'
-import { childClient, HandlerContext } from './handler-context.js'
+import type { ThrottledQueue, ThrottledQueueOptions } from '../workers/throttled-queue.js'
+import type { Worker } from '../workers/worker.js'
+import { assembleMill, type MillParts } from './assemble-mill.js'
 import type { IsolatedParts } from './isolated-child.js'
-import { type IsolatedFrom, isolatedFrom, refuseIsolated, withCommand } from './isolated-from.js'
-import { logEvents } from './log-events.js'
-import { type ListenerOptions, listenerOf } from './options/listener-options.js'
+import type { IsolatedFrom } from './isolated-from.js'
+import type { ListenerOptions } from './options/listener-options.js'
 import type { CheckedOptions } from './options/mill-options.js'
 import { refuseUnsupported } from './options/unsupported.js'
-import { type Launch, type WorkerOptions, withDefaults, workerSettings } from './options/worker-options.js'
-import { StoreConnection, settingsOfAll } from './store-connection.js'
+import type { Launch, WorkerOptions } from './options/worker-options.js'
+import { settingsOfAll } from './store-connection.js'
 import type { StoreSource } from './store-source.js'
-import { WorkerLife } from './worker-life.js'
 
 /**
  * A job queue for your application; `millrace()` makes one. `QueueName` is the union of its queue names, from `queues`
@@ -67,53 +52,12 @@ import { WorkerLife } from './worker-life.js'
 export class Mill<QueueName extends string = string> implements AsyncDisposable {
   /** Its schedules: those of the configuration, and those set at run time. */
   readonly schedules: ScheduleAdmin
-  readonly #options: CheckedOptions
-  readonly #source: StoreSource
-  readonly #surroundings: Surroundings
-  readonly #clientParts: Omit<ClientParts, 'sender'>
-  readonly #client: Client
-  readonly #children: ChildClient
-  readonly #transactionEnqueue: TransactionEnqueue
-  readonly #handleParts: HandleParts
-  readonly #workers = new Set<Worker>()
-  readonly #throttledQueues = new Set<{ close(): Promise<void> }>()
-  readonly #listeners = new Set<{ close(): Promise<void> }>()
-  readonly #life: WorkerLife
-  readonly #connection: StoreConnection
+  readonly #parts: MillParts
 
   /** @internal */
   constructor(options: CheckedOptions, source: StoreSource, clock: Clock = systemClock, random: Random = systemRandom) {
-    const events = new Events()
-    const { registry, packing, tasksElsewhere, maxPayloadBytes, idempotencyMs, middleware } = options
-    const newId = createIdSource(clock)
-    const surroundings = { events, clock, random, packing, newId }
-    const connection = new StoreConnection(surroundings, registry, source, options.history)
-    this.#options = options
-    this.#source = source
-    this.#surroundings = surroundings
-    logEvents(events, options.logger)
-    this.#connection = connection
-    const context = new HandlerContext(options.context, clock, random)
-    this.#life = new WorkerLife(options.hooks, context, events)
-    const warnings = new DraftWarnings(events)
-    const rulesOf = ({ traits }: Store): DraftEnvironment => {
-      return { registry, tasksElsewhere, packing, traits, maxPayloadBytes, idempotencyMs, warnings, newId }
-    }
-    const ground = { ...surroundings, registry, maxPayloadBytes }
-    this.#handleParts = handlePartsOf(connection.opened, ground, connection.closing)
-    this.#clientParts = {
-      rules: async () => rulesOf(await connection.opened()),
-      middleware,
-      events,
-      handle: (queue, id, outcome) => new StoredJobHandle(this.#handleParts, queue, id, outcome),
-    }
-    const declared = options.schedules && { by: options.schedulesOf, schedules: options.schedules }
-    this.schedules = new ScheduleAdmin(surroundings, connection.opened, this.#clientParts, declared)
-    const client = new Client({ ...this.#clientParts, sender: new Sender(connection.opened, () => clock.mono()) })
-    this.#client = client
-    const transactions = new TransactionEnqueue(this.#clientParts, () => connection.ready, rulesOf)
-    this.#transactionEnqueue = transactions
-    this.#children = childClient({ client, transactions, context, packing, connect: connection.opened })
+    this.#parts = assembleMill(options, source, clock, random)
+    this.schedules = this.#parts.schedules
   }
 
   /**
@@ -122,33 +66,33 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * @internal
    */
   serveInPlace(): void {
-    this.#connection.serveInPlace()
+    this.#parts.connection.serveInPlace()
   }
 
   /** @internal */
   get namespace(): string {
-    return this.#options.namespace
+    return this.#parts.options.namespace
   }
 
   /** @internal */
   get logger(): Logger {
-    return this.#options.logger
+    return this.#parts.options.logger
   }
 
   /** The declared tasks by name. */
   get tasks(): ReadonlyMap<string, AnyTask> {
-    return this.#options.registry.tasks
+    return this.#parts.options.registry.tasks
   }
 
   /** The declared queues by name, with every default filled in. */
   get queues(): ReadonlyMap<string, Queue> {
-    return this.#options.registry.queues
+    return this.#parts.options.registry.queues
   }
 
   /** The store of its jobs: its descriptor without secrets, and its traits if they are known before it is opened. */
   get store(): { readonly text: string; readonly traits: StoreTraits | undefined } {
     // Not the source itself: its descriptor holds the password, and this value may be logged.
-    const { text, traits } = this.#source
+    const { text, traits } = this.#parts.source
     return { text, traits }
   }
 
@@ -164,7 +108,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * console.log(await job.result({ timeout: '10m' }))
    */
   enqueue<T extends AnyTask>(task: T, ...args: EnqueueArguments<T, QueueName>): Promise<HandleOf<T>> {
-    return this.#client.enqueue(task, ...(args as EnqueueArguments<T>))
+    return this.#parts.client.enqueue(task, ...(args as EnqueueArguments<T>))
   }
 
   /**
@@ -176,8 +120,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * await mill.enqueueNamed('send-email', { to: 'ada@example.com' }, { id: 'welcome-42' })
    */
   async enqueueNamed(task: string, input?: unknown, options: EnqueueItem['options'] = {}): Promise<JobHandle> {
-    const named = this.#options.registry.named(task, options?.queue)
-    return this.#client.enqueueItem({ task: named, input, options })
+    const named = this.#parts.options.registry.named(task, options?.queue)
+    return this.#parts.client.enqueueItem({ task: named, input, options })
   }
 
   /**
@@ -207,7 +151,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    */
   enqueueMany<const Tasks extends readonly AnyTask[]>(jobs: JobsOf<Tasks, QueueName>): Promise<HandlesOf<Tasks>>
   enqueueMany(...args: ManyArguments): Promise<JobHandle[]> {
-    return this.#client.enqueueMany(...args)
+    return this.#parts.client.enqueueMany(...args)
   }
 
   /**
@@ -224,7 +168,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * })
    */
   flow<Returned>(build: (flow: Flow<QueueName>) => Returned): Promise<FlowHandles<Returned>> {
-    return this.#client.flow(build as (flow: Flow) => Returned)
+    return this.#parts.client.flow(build as (flow: Flow) => Returned)
   }
 
   /**
@@ -278,12 +222,12 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     ...args: EnqueueArguments<T, QueueName, EnqueueInOptions>
   ): Promise<HandleOf<T>>
   enqueueIn(connection: object, task: AnyTask, input?: unknown, options?: object): unknown {
-    return this.#transactionEnqueue.enqueue(connection, { task, input, options: options === undefined ? {} : options })
+    return this.#parts.transactions.enqueue(connection, { task, input, options: options === undefined ? {} : options })
   }
 
   /** Opens the store and declares the queues; otherwise the first call does. Rejects with the errors of that call. */
   async ready(): Promise<void> {
-    await this.#connection.opened()
+    await this.#parts.connection.opened()
   }
 
   /**
@@ -299,7 +243,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     const [task, id] = typeof taskOrId === 'object' ? [taskOrId, idOfTask] : [undefined, taskOrId]
     const jobId = task?.kind === 'ordered' ? orderedIdOf(id) : id
     if (!isJobId(jobId)) throw new InvalidArgumentError(`a job id ${idMistake(id)}`)
-    return new StoredJobHandle(this.#handleParts, task?.queue ?? [...this.queues.keys()], jobId)
+    return new StoredJobHandle(this.#parts.handleParts, task?.queue ?? [...this.queues.keys()], jobId)
   }
 
   /**
@@ -332,7 +276,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * @internal
    */
   openContext(): Promise<void> {
-    return this.#life.context.open()
+    return this.#parts.work.openContext()
   }
 
   /**
@@ -340,8 +284,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * @internal
    */
   get runParts(): RunParts {
-    const { registry, middleware, formatError, maxPayloadBytes } = this.#options
-    return { ...this.#surroundings, registry, middleware, children: this.#children, formatError, maxPayloadBytes }
+    return this.#parts.work.runParts
   }
 
   /**
@@ -357,35 +300,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
   /** @internal */
   worker(options: WorkerOptions, launch: Launch): Worker
   worker(options: WorkerOptions = {}, launch?: Launch): Worker {
-    this.#connection.refuseClosed()
-    refuseIsolated()
-    const { packing } = this.#options
-    const registry = withCommand(this.#options, launch?.command)
-    const from = isolatedFrom(registry, packing.demand, this.#source, launch?.files ?? [], launch?.command)
-    // A command serves its queue with its own options, without the configuration's defaults.
-    const given = launch?.command === undefined ? withDefaults(options, this.#options.worker) : options
-    const settings = workerSettings(given, registry, launch?.isSupervised ?? false)
-    const parts = {
-      ...this.runParts,
-      connect: () => this.#connected(launch, from !== undefined),
-      registry,
-      waitsForStore: this.#source.traits?.remote !== false,
-      onStart: (isOver: () => boolean) => this.#life.begin(registry.runsHere ? isOver : undefined),
-      restoreSchedules: () => this.schedules.restore(),
-      onEnd: (error: unknown) => this.#life.end(error),
-      ended: () => this.#workers.delete(worker),
-      processes: from && { entry: entryFile('process-child-entry.js'), from },
-    }
-    const worker: Worker = new Worker(parts, settings)
-    this.#workers.add(worker)
-    return worker
-  }
-
-  /** For a worker, which first changes the stored schedules to match the declared ones. */
-  async #connected(launch: Launch | undefined, hasProcesses: boolean): Promise<Connection> {
-    const connection = await this.#connection.forWorkers(launch, hasProcesses)
-    await this.schedules.reconcile()
-    return connection
+    return this.#parts.work.worker(options, launch)
   }
 
   /**
@@ -399,16 +314,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * await claim.complete({ sentTo: claim.input.to })
    */
   listener<Input = unknown>(queue: QueueName, options: ListenerOptions = {}): QueueListener<Input> {
-    this.#connection.refuseClosed()
-    const listener: QueueListener<Input> = listenerOf(this.#options.registry.queue(queue), options, {
-      ...this.#options,
-      ...this.#surroundings,
-      children: this.#children,
-      connect: () => this.#connection.forListener(),
-      closed: () => this.#listeners.delete(listener),
-    })
-    this.#listeners.add(listener)
-    return listener
+    return this.#parts.work.listener(queue, options)
   }
 
   /**
@@ -416,17 +322,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * rejects if that fails. Throws `ConfigError` if the codec or the seal differs from the worker's.
    * @internal
    */
-  async isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
-    this.#connection.use(parts.store)
-    const surroundings = { ...this.#surroundings, children: this.#children }
-    const finished = async () => {
-      await this.#connection.publishFrom(parts.store, true).close()
-      return parts.finished()
-    }
-    const { isolatedChild } = await import('./isolated-child.js')
-    const child = await isolatedChild(this.#options, this.#life, surroundings, { ...parts, finished }, from)
-    this.#connection.publishFrom(parts.store, true)
-    return child
+  isolated(parts: IsolatedParts, from: IsolatedFrom): Promise<ChildRun> {
+    return this.#parts.work.isolated(parts, from)
   }
 
   /**
@@ -440,16 +337,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * console.log(await pages.pop())
    */
   throttledQueue<Item = unknown>(name: string, options: ThrottledQueueOptions = {}): ThrottledQueue<Item> {
-    this.#connection.refuseClosed()
-    const made: ThrottledQueue<Item> = new ThrottledQueue<Item>(
-      itemQueueOf(name, options, this.queues.get(name)),
-      this.#surroundings,
-      this.#clientParts,
-      (queue) => this.#connection.openOne(queue),
-      () => this.#throttledQueues.delete(made),
-    )
-    this.#throttledQueues.add(made)
-    return made
+    return this.#parts.work.throttledQueue(name, options)
   }
 
   /**
@@ -457,11 +345,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * @internal
    */
   get adminParts(): Required<Omit<AdminParts, 'shown'>> {
-    const { registry, packing, idempotencyMs } = this.#options
-    const { opened: connect, closing } = this.#connection
-    const { clock } = this.#surroundings
-    const repeater = { enqueue: (item: EnqueueItem) => this.#client.enqueueItem(item), idempotencyMs }
-    return { connect, look: () => this.#connection.looked(), packing, registry, repeater, closing, clock }
+    return this.#parts.adminParts
   }
 
   /**
@@ -472,7 +356,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * console.log(ready, running)
    */
   queue(name: QueueName): QueueAdmin {
-    return new QueueAdmin(this.#options.registry.queue(name).name, this.adminParts)
+    return new QueueAdmin(this.#parts.options.registry.queue(name).name, this.adminParts)
   }
 
   /**
@@ -482,8 +366,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * for (const { queue, ready, dead } of await mill.depths()) console.log(queue, ready, dead)
    */
   async depths(queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[]): Promise<QueueDepth[]> {
-    for (const name of queues) this.#options.registry.queue(name)
-    const { depths } = await depthsIn(await this.#connection.looked(), queues, () => true)
+    for (const name of queues) this.#parts.options.registry.queue(name)
+    const { depths } = await depthsIn(await this.#parts.connection.looked(), queues, () => true)
     return depths
   }
 
@@ -495,13 +379,13 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
     queues: readonly QueueName[] = [...this.queues.keys()] as QueueName[],
     options: HistoryOptions = {},
   ): Promise<QueueHistory[]> {
-    for (const name of queues) this.#options.registry.queue(name)
-    return queueHistories(await this.#connection.looked(), queues, options, this.#surroundings.clock.now())
+    for (const name of queues) this.#parts.options.registry.queue(name)
+    return queueHistories(await this.#parts.connection.looked(), queues, options, this.#parts.surroundings.clock.now())
   }
 
   /** The calls to a paid API that this mill has made, by kind; undefined if the store's calls cost nothing. */
   async apiCalls(): Promise<Readonly<Record<string, number>> | undefined> {
-    return (await this.#connection.looked()).apiCalls?.()
+    return (await this.#parts.connection.looked()).apiCalls?.()
   }
 
   /**
@@ -509,7 +393,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * registry.
    */
   async workers(): Promise<readonly SeenWorker[] | undefined> {
-    return (await this.#connection.looked()).workers?.list()
+    return (await this.#parts.connection.looked()).workers?.list()
   }
 
   /**
@@ -520,7 +404,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    */
   async stopWorker(id: string, options: { readonly recycle?: boolean | undefined } = {}): Promise<boolean> {
     checkStopOptions(options)
-    const { workers, traits } = await this.#connection.looked()
+    const { workers, traits } = await this.#parts.connection.looked()
     if (workers !== undefined) return workers.signal(id, options.recycle === true ? 'recycle' : 'stop')
     throw new UnsupportedByStoreError(traits.name, 'signals to workers', 'Send a signal to their processes.')
   }
@@ -530,17 +414,17 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * also work on a store that cannot be opened.
    */
   async health(): Promise<StoreHealth | undefined> {
-    return (await this.#connection.looked()).health
+    return (await this.#parts.connection.looked()).health
   }
 
   /** The findings of the store's examination, with the declared queues; undefined if there is nothing to examine. */
   async examine(): Promise<FsckFinding[] | undefined> {
-    return (await this.#connection.looked()).health?.examine(settingsOfAll(this.#options.registry))
+    return (await this.#parts.connection.looked()).health?.examine(settingsOfAll(this.#parts.options.registry))
   }
 
   /** The queues in the store, declared or not; undefined if it keeps no records. Opens none. */
   async storedQueues(): Promise<StoredQueue[] | undefined> {
-    return (await this.#connection.looked()).records?.queues()
+    return (await this.#parts.connection.looked()).records?.queues()
   }
 
   /**
@@ -548,9 +432,9 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * `UnsupportedByStoreError`.
    */
   async createQueues(tags: Readonly<Record<string, string>> = {}): Promise<ProvisionedQueue[]> {
-    const store = await this.#connection.looked()
-    refuseUnsupported(this.#options.registry, store.traits)
-    return (await store.provision?.create(settingsOfAll(this.#options.registry), tags)) ?? []
+    const store = await this.#parts.connection.looked()
+    refuseUnsupported(this.#parts.options.registry, store.traits)
+    return (await store.provision?.create(settingsOfAll(this.#parts.options.registry), tags)) ?? []
   }
 
   /**
@@ -563,7 +447,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    */
   on<Name extends EventName>(name: Name, listener: Listener<Name>): () => void {
     refuseNoEvent(name)
-    return this.#surroundings.events.on(name, listener)
+    return this.#parts.surroundings.events.on(name, listener)
   }
 
   /**
@@ -571,14 +455,9 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * A second call is harmless.
    */
   async close(): Promise<void> {
-    this.#connection.shut()
-    await Promise.all([...this.#throttledQueues].map((queue) => queue.close()))
-    await Promise.all([
-      ...[...this.#workers].map((worker) => worker.stop()),
-      ...[...this.#listeners].map((one) => one.close()),
-    ])
-    await this.#life.closeContext()
-    await this.#connection.close()
+    this.#parts.connection.shut()
+    await this.#parts.work.close()
+    await this.#parts.connection.close()
   }
 
   /** Closes the mill, for `await using`. */
