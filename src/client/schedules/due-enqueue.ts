@@ -8,7 +8,7 @@ import type { Surroundings } from '../../core/surroundings.js'
 import { payloadBytes } from '../../core/values/codec.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
 import type { Schedules, ScheduleTick, StoredSchedule } from '../../stores/contract/schedules.js'
-import { tickId } from '../../stores/rules/schedule-tick.js'
+import { tickId } from '../../stores/rules/schedule-record.js'
 import { scheduledJob } from './schedule-definition.js'
 
 type Ticking = Pick<Surroundings, 'events' | 'packing' | 'newId'>

@@ -27,7 +27,7 @@ import type {
   TickAnswer,
 } from '../../stores/contract/schedules.js'
 import type { Store } from '../../stores/contract/store.js'
-import { idBeside } from '../../stores/rules/schedule-tick.js'
+import { idBeside } from '../../stores/rules/schedule-record.js'
 import { total } from '../admin/step-loop.js'
 import type { ClientParts } from '../enqueue/client.js'
 import type { DraftEnvironment } from '../enqueue/job-draft.js'

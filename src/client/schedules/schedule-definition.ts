@@ -12,8 +12,7 @@ import { made } from '../../core/task/schema.js'
 import { defined } from '../../core/values/defined.js'
 import type { NewJob } from '../../stores/contract/new-job.js'
 import type { ScheduleChange, ScheduleDefinition, StoredSchedule } from '../../stores/contract/schedules.js'
-import { definitionText, placeOf } from '../../stores/rules/schedule-record.js'
-import { jitterOf } from '../../stores/rules/schedule-tick.js'
+import { definitionText, jitterOf, placeOf } from '../../stores/rules/schedule-record.js'
 import { type DraftEnvironment, draftGivenJob, draftJobNow, type JobDraft } from '../enqueue/job-draft.js'
 
 /**

@@ -10,7 +10,7 @@ import type { Enqueued, NewJob } from './new-job.js'
 
 /**
  * The job that each tick enqueues. An ordered job has its own id; others are named by their tick
- * (`rules/schedule-tick`).
+ * (`rules/schedule-record`).
  */
 type ScheduledJob = Omit<NewJob, 'id' | 'runAt'> & { readonly id?: string }
 

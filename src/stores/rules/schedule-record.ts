@@ -1,11 +1,13 @@
 /**
  * The record of a schedule: its definition as text, for stores that keep text, and the decisions that every store makes
- * alike. Pure.
+ * alike: who leads, and the id and the jitter of a tick. Pure.
  */
 
+import { tickName } from '../../core/job/job-origin.js'
 import { toleratedStepMs } from '../../core/platform/clock.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { ScheduleDefinition } from '../contract/schedules.js'
+import { shardOf } from './payloads.js'
 
 /** Bytes are in an object, which distinguishes them from text. */
 type StoredValue = string | { readonly base64: string }
@@ -62,6 +64,27 @@ export function scheduleLeadAfter(
   const held =
     lead.seenAt > now + toleratedStepMs ? { ...lead, seenAt: now, until: lead.until - lead.seenAt + now } : lead
   return held.until <= now ? own : held
+}
+
+/**
+ * The id of a tick's job: the schedule's name and the instant. In a plain queue with several shards a number after the
+ * id keeps all jobs of a schedule in the schedule's shard.
+ */
+export function tickId(name: string, at: number, shards: number): string {
+  return idBeside(name, tickName(name, at), shards)
+}
+
+/** The id, followed by a number if it would otherwise be in another shard than its schedule. */
+export function idBeside(name: string, id: string, shards: number): string {
+  const shard = shardOf(name, shards)
+  let lying = id
+  for (let n = 1; shardOf(lying, shards) !== shard; n += 1) lying = `${id}.${n}`
+  return lying
+}
+
+/** The jitter of a tick, less than `jitterMs`: the same for the same tick, and spread over different schedules. */
+export function jitterOf(id: string, jitterMs: number): number {
+  return jitterMs === 0 ? 0 : shardOf(id, jitterMs)
 }
 
 function stored(value: Payload): StoredValue {

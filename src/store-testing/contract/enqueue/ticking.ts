@@ -1,7 +1,7 @@
 /** Contract cases: a tick enqueues and steps, both or neither, and only once however many try. */
 
 import assert from 'node:assert/strict'
-import { tickId } from '../../../stores/rules/schedule-tick.js'
+import { tickId } from '../../../stores/rules/schedule-record.js'
 import { ordered, orderedCase, plainConcern, scheduled } from '../scenes/contract-case.js'
 import { hourly, hourMs, schedulesOf, storedSchedule, tickOf } from '../scenes/schedule-words.js'
 

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { ScheduleChange, Schedules, ScheduleTick, StoredSchedule } from '../../../stores/contract/schedules.js'
 import type { Store } from '../../../stores/contract/store.js'
-import { tickId } from '../../../stores/rules/schedule-tick.js'
+import { tickId } from '../../../stores/rules/schedule-record.js'
 import { newJob } from './scene.js'
 
 export const hourMs = 3_600_000
