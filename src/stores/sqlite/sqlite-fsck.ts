@@ -9,18 +9,13 @@ import type { FsckFinding, FsckRepair } from '../contract/store-health.js'
 import { noteBits, stateNames, waiting } from '../rows/job-row.js'
 import { morgueOf } from '../rows/queue-row.js'
 import { turnStep } from '../rules/fair-share.js'
+import { error, foundIn, inPlace, listed, ok, warning } from '../rules/findings.js'
 import type { Database } from './file/sqlite-driver.js'
 import type { QueueRow } from './rows/sqlite-queue.js'
 import type { SqliteTransaction } from './rows/sqlite-transaction.js'
 import { joinBreaches, joinFaults, joinStrays, repairJoins } from './sqlite-join-fsck.js'
 
 const mostFaults = 10
-
-const shownIds = 3
-
-const error = (what: string, text: string): FsckFinding => ({ level: 'error', what, text })
-
-const warning = (what: string, text: string): FsckFinding => ({ level: 'warning', what, text })
 
 /**
  * Each: its level; what is wrong, before the ids; the harm, which names `--repair` if that mends it; and the SQL that
@@ -136,11 +131,10 @@ export function checkSqlite(db: Database, queue?: string): FsckFinding[] {
 }
 
 function integrity(db: Database): FsckFinding[] {
-  const what = 'file'
   try {
     const rows = db.prepare(`PRAGMA integrity_check(${mostFaults})`).all() as { integrity_check: string }[]
     const faults = rows.map((row) => row.integrity_check)
-    if (faults.length === 1 && faults[0] === 'ok') return [{ level: 'ok', what, text: 'whole' }]
+    if (faults.length === 1 && faults[0] === 'ok') return [ok('file', 'whole')]
     return [damaged(faults.join('; '))]
   } catch (failure) {
     return [damaged(messageOf(failure))]
@@ -169,7 +163,7 @@ export function checkRows(db: Database, name?: string): FsckFinding[] {
         ),
       )
     if (name === undefined) findings.push(...strays(db))
-    return findings.length > 0 ? findings : [{ level: 'ok', what: 'queues', text: 'none is stored' }]
+    return foundIn(findings)
   } catch (failure) {
     if (hasCode(failure, 'queue-unknown')) throw failure
     return [error('rows', `they cannot be read (${messageOf(failure)}).`)]
@@ -188,9 +182,7 @@ function queueFindings(db: Database, rows: readonly QueueRow[]): FsckFinding[] {
   if (found.length > 0) return found
   const states = stateNames.map((name) => rows.reduce((sum, row) => sum + row[name], 0))
   const jobs = states.reduce((sum, count) => sum + count, 0)
-  return [
-    { level: 'ok', what: `queue ${name}`, text: `${jobs === 1 ? '1 job' : `${jobs} jobs`}, everything in its place` },
-  ]
+  return [inPlace(`queue ${name}`, jobs)]
 }
 
 function whereOf({ name, shard }: QueueRow): string {
@@ -259,12 +251,6 @@ function strays(db: Database): FsckFinding[] {
     if (notes > 0) findings.push(warning(what, `${notes} belong to no job. A new job could get one of them.`))
   }
   return findings
-}
-
-function listed(ids: readonly string[]): string {
-  const more = ids.length > shownIds ? ` and ${ids.length - shownIds} more` : ''
-  const shown = ids.slice(0, shownIds).map((id) => (id === '' ? "''" : id))
-  return `: ${shown.join(', ')}${more}`
 }
 
 /** The counters that follow from rows. */

@@ -4,6 +4,7 @@ import { messageOf } from '../../core/messages/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
 import type { QueueSettings } from '../contract/queue-settings.js'
 import type { FsckFinding, StoreHealth } from '../contract/store-health.js'
+import { error, ok, warning } from '../rules/findings.js'
 import { mostBatchBytes, type SqsApi, type SqsCall } from './client/sqs-api.js'
 import type { QueueNames } from './sqs-queue.js'
 import { foundUrl, type SqsQueues } from './sqs-queues.js'
@@ -28,16 +29,16 @@ export class SqsHealth implements StoreHealth {
           const [live, dead] = await Promise.all([this.#attributesOf(names.live), this.#attributesOf(names.dead)])
           arn ??= live?.['QueueArn']
           return judgeQueue({ queue: settings.name, names, live, dead })
-        } catch (error) {
-          return [{ level: 'error', what: `queue ${settings.name}`, text: messageOf(error) }]
+        } catch (failure) {
+          return [error(`queue ${settings.name}`, messageOf(failure))]
         }
       }),
     )
-    return [...findings.flat(), { level: 'ok', what: 'rights it needs', text: policyText(this.#namespace, arn, false) }]
+    return [...findings.flat(), ok('rights it needs', policyText(this.#namespace, arn, false))]
   }
 
   async check(): Promise<FsckFinding[]> {
-    return [{ level: 'ok', what: 'content', text: 'SQS lets nobody look at what its queues hold' }]
+    return [ok('content', 'SQS lets nobody look at what its queues hold')]
   }
 
   /** Undefined if there is no such queue. */
@@ -70,14 +71,13 @@ const manyInFlight = 100_000
 /** The findings on the attributes of a queue and those of its dead-letter queue. */
 export function judgeQueue({ queue, names, live, dead }: QueueFacts): FsckFinding[] {
   const what = `queue ${queue}`
-  const error = (text: string): FsckFinding => ({ level: 'error', what, text })
   const create = 'make it with `millrace queues create`'
-  if (live === undefined) return [error(`SQS has no '${names.live}': ${create}`)]
+  if (live === undefined) return [error(what, `SQS has no '${names.live}': ${create}`)]
   const findings = [
-    ...(dead === undefined ? [error(`SQS has no '${names.dead}', and no job could be buried: ${create}`)] : []),
-    ...warnings(names, live, dead).map((text): FsckFinding => ({ level: 'warning', what, text })),
+    ...(dead === undefined ? [error(what, `SQS has no '${names.dead}', and no job could be buried: ${create}`)] : []),
+    ...warnings(names, live, dead).map((text) => warning(what, text)),
   ]
-  return findings.length > 0 ? findings : [{ level: 'ok', what, text: `'${names.live}', with '${names.dead}'` }]
+  return findings.length > 0 ? findings : [ok(what, `'${names.live}', with '${names.dead}'`)]
 }
 
 function warnings(

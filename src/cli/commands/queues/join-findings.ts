@@ -13,6 +13,7 @@ import type { StoredQueue } from '../../../stores/contract/queue-settings.js'
 import type { Store } from '../../../stores/contract/store.js'
 import type { FsckFinding } from '../../../stores/contract/store-health.js'
 import { doneIn, memberId } from '../../../stores/rules/join-rules.js'
+import { warning } from '../../../stores/rules/findings.js'
 
 /** A join that has waited for longer is named. */
 const longMs = 86_400_000
@@ -115,6 +116,7 @@ export function judgeJoins({ waiting, unread, workers }: JoinFacts): FsckFinding
     ...[...unread].map(([queue, { waiting: count, examined }]) =>
       warning(
         `of the ${count} jobs that wait in queue '${queue}', the ${examined} that were enqueued first were examined.`,
+        'joins',
       ),
     ),
   ]
@@ -141,6 +143,7 @@ function unservedFindings(waiting: readonly WaitingJoin[], workers: JoinFacts['w
   return [...counts].map(([queue, count]) =>
     warning(
       `${count === 1 ? '1 join waits' : `${count} joins wait`} for jobs of queue '${queue}', which no worker serves. Start one: \`millrace work --queues ${queue}\`.`,
+      'joins',
     ),
   )
 }
@@ -156,7 +159,7 @@ function named(
     const some = joins.filter((one) => one.queue === queue)
     const texts = some.slice(0, mostNamed).map(text)
     if (some.length > mostNamed) texts.push(others(queue, some.length - mostNamed))
-    return texts.map(warning)
+    return texts.map((one) => warning('joins', one))
   })
 }
 
@@ -197,8 +200,4 @@ function more(count: number): string {
 
 function waits(count: number): string {
   return count === 1 ? 'waits' : 'wait'
-}
-
-function warning(text: string): FsckFinding {
-  return { level: 'warning', what: 'joins', text }
 }

@@ -11,6 +11,7 @@ import { formatDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'
 import type { StoredQueue } from '../../../stores/contract/queue-settings.js'
 import type { FsckFinding } from '../../../stores/contract/store-health.js'
+import { error, ok, warning } from '../../../stores/rules/findings.js'
 import { silenceText } from '../../terminal/throttle-lines.js'
 import { flagsFor } from '../../terminal/throttle-text.js'
 
@@ -33,20 +34,18 @@ export function differs({ kind, shards }: StoredQueue, asked: number): boolean {
 
 function unfinished(name: string, shards: number): FsckFinding {
   const text = `the reshard of queue '${name}' to ${counted(shards)} is unfinished: none of its jobs starts until it ends. If nobody runs it now, \`millrace queues reshard ${name} ${shards}\` goes on with it.`
-  return { level: 'warning', what: 'shards', text }
+  return warning('shards', text)
 }
 
 function findingOf({ name, kind, shards }: StoredQueue, asked: number): FsckFinding {
   const found = `queue '${name}' has ${counted(shards)}, but ${asked} ${asked === 1 ? 'is' : 'are'} configured: the stored number counts.`
   const change = `set \`shards: ${shards}\` in your configuration`
-  return {
-    level: 'warning',
-    what: 'shards',
-    text:
-      kind === 'ordered'
-        ? `${found} If it was resharded on purpose, ${change}; if the configured number is the one you want, run \`millrace queues reshard ${name} ${asked}\`.`
-        : `${found} Plain queues are not resharded: ${change}.`,
-  }
+  return warning(
+    'shards',
+    kind === 'ordered'
+      ? `${found} If it was resharded on purpose, ${change}; if the configured number is the one you want, run \`millrace queues reshard ${name} ${asked}\`.`
+      : `${found} Plain queues are not resharded: ${change}.`,
+  )
 }
 
 function counted(shards: number): string {
@@ -85,7 +84,7 @@ export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]
   return states.flatMap((state) =>
     state === undefined || state.quietForMs === 0
       ? []
-      : [warning(`the throttle of ${namesOf(state.queues)} is ${silenceText(state.quietForMs)}.`)],
+      : [warning('throttle', `the throttle of ${namesOf(state.queues)} is ${silenceText(state.quietForMs)}.`)],
   )
 }
 
@@ -105,9 +104,9 @@ export async function standstills(mill: Mill, stored: readonly StoredQueue[]): P
         const reason = reasons.find((one) => one.standing && one.why !== 'draining')
         const text = (why: string) =>
           `${ready === 1 ? '1 job waits' : `${ready} jobs wait`} in queue '${queue}', the first for ${formatDuration(lagMs)}: ${why}.`
-        if (reason !== undefined) return [{ level: 'warning', what: 'queue', text: text(reason.text) }]
+        if (reason !== undefined) return [warning('queue', text(reason.text))]
         const limit = running === 0 ? reasons.find(({ why }) => limits.includes(why)) : undefined
-        return limit === undefined ? [] : [{ level: 'ok', what: 'queue', text: text(limit.text) }]
+        return limit === undefined ? [] : [ok('queue', text(limit.text))]
       }),
   )
   return found.flat()
@@ -125,7 +124,7 @@ interface Conflict {
 function conflictFinding({ queues, stored, asked }: Conflict): FsckFinding {
   const [first] = queues as readonly [string]
   const text = `the throttle of ${namesOf(queues)} is stored as ${throttleText(first, stored)}, and configured as ${throttleText(first, asked)}: every call of a mill that is so configured fails.`
-  return { level: 'error', what: 'throttle', text: `${text} ${remedy(first, stored, asked)}` }
+  return error('throttle', `${text} ${remedy(first, stored, asked)}`)
 }
 
 /** The rules can be set; scope and `by` are fixed. */
@@ -146,8 +145,4 @@ function remedy(name: string, stored: Throttle, asked: Throttle): string {
 
 function namesOf(queues: readonly string[]): string {
   return `${queues.length === 1 ? 'queue' : 'queues'} ${queues.map((name) => `'${name}'`).join(', ')}`
-}
-
-function warning(text: string): FsckFinding {
-  return { level: 'warning', what: 'throttle', text }
 }

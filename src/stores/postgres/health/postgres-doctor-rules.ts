@@ -2,6 +2,7 @@
 
 import { formatDuration } from '../../../core/values/duration.js'
 import type { FsckFinding } from '../../contract/store-health.js'
+import { error, ok, warning } from '../../rules/findings.js'
 import type { SchemaLook } from '../schema/postgres-schema.js'
 
 /** The facts that the doctor asks the server for. Durations in ms. */
@@ -39,10 +40,6 @@ export interface PostgresFacts {
   /** Whether a notification arrives; undefined: the address says `listen=none`. */
   readonly hears: boolean | undefined
 }
-
-const ok = (what: string, text: string): FsckFinding => ({ level: 'ok', what, text })
-const warning = (what: string, text: string): FsckFinding => ({ level: 'warning', what, text })
-const error = (what: string, text: string): FsckFinding => ({ level: 'error', what, text })
 
 /** The oldest that the tests run on. */
 const oldestTried = 150_000

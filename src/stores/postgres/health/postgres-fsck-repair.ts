@@ -4,6 +4,7 @@
  */
 
 import type { FsckRepair, Repair } from '../../contract/store-health.js'
+import { listed } from '../../rules/findings.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import {
@@ -12,7 +13,6 @@ import {
   claimless,
   countDrift,
   countedEnds,
-  listed,
   lostClaims,
   miscounted,
 } from './postgres-fsck.js'

@@ -6,11 +6,10 @@
 import { hasCode, UnknownQueueError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
 import type { FsckFinding } from '../../contract/store-health.js'
+import { error, foundIn, inPlace, listed, warning } from '../../rules/findings.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { heldUs } from '../ordered/shard-claim.js'
 import { inSchema } from '../schema/sql-function.js'
-
-const shownIds = 3
 
 /** The jobs that run and have no claim, of queue `$1`. */
 export const claimless = `SELECT j.id, j.fence FROM @.job j WHERE j.qid = $1 AND j.fence > 0 AND NOT EXISTS (SELECT FROM @.bunch b WHERE b.fence = j.fence)`
@@ -147,13 +146,13 @@ export async function checkPostgres(connection: CheckedConnection, only?: string
       const [counts] = await ask(countStrays, [])
       for (const [i, [what, harm]] of strays.entries()) {
         const count = Number(counts![i])
-        if (count > 0) findings.push({ level: 'warning', what, text: `${count} belong to no job. ${harm}` })
+        if (count > 0) findings.push(warning(what, `${count} belong to no job. ${harm}`))
       }
     }
-    return findings.length > 0 ? findings : [{ level: 'ok', what: 'queues', text: 'none is stored' }]
+    return foundIn(findings)
   } catch (failure) {
     if (!hasCode(failure, 'store-corrupt')) throw failure
-    return [{ level: 'error', what: 'rows', text: `they cannot be read (${messageOf(failure)}).` }]
+    return [error('rows', `they cannot be read (${messageOf(failure)}).`)]
   }
 }
 
@@ -167,7 +166,7 @@ async function driftOf(ask: Ask, qid: number, what: string): Promise<FsckFinding
   })
   if (wrong.length === 0) return []
   const text = `it counts ${wrong.join(', ')}. Depths are wrong, and bounds hold too early or too late. Run fsck --repair.`
-  return [{ level: 'error', what, text }]
+  return [error(what, text)]
 }
 
 async function breachesOf(ask: Ask, qid: number, what: string): Promise<FsckFinding[]> {
@@ -177,13 +176,4 @@ async function breachesOf(ask: Ask, qid: number, what: string): Promise<FsckFind
     const ids = rows.filter(([breach]) => breach === i).map(([, id]) => id)
     return ids.length === 0 ? [] : [{ level, what, text: `${wrong}${listed(ids)}. ${harm}` }]
   })
-}
-
-function inPlace(what: string, jobs: number): FsckFinding {
-  return { level: 'ok', what, text: `${jobs === 1 ? '1 job' : `${jobs} jobs`}, everything in its place` }
-}
-
-export function listed(ids: readonly string[]): string {
-  const more = ids.length > shownIds ? ` and ${ids.length - shownIds} more` : ''
-  return `: ${ids.slice(0, shownIds).join(', ')}${more}`
 }

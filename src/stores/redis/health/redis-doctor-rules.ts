@@ -2,6 +2,7 @@
 
 import { formatDuration } from '../../../core/values/duration.js'
 import type { FsckFinding } from '../../contract/store-health.js'
+import { error, ok, warning } from '../../rules/findings.js'
 import type { RedisInfo } from '../client/redis-server-info.js'
 import { type RedisRight, userLine } from './redis-acl.js'
 
@@ -37,10 +38,6 @@ export const settingNames = [
   'timeout',
   'tcp-keepalive',
 ] as const
-
-const ok = (what: string, text: string): FsckFinding => ({ level: 'ok', what, text })
-const warning = (what: string, text: string): FsckFinding => ({ level: 'warning', what, text })
-const error = (what: string, text: string): FsckFinding => ({ level: 'error', what, text })
 
 /** Judges one server, or one master of a cluster. */
 export function judgeServer(facts: ServerFacts): FsckFinding[] {

@@ -8,6 +8,7 @@ import { messageOf } from '../../../core/messages/describe.js'
 import { isRulesText } from '../../../core/queue/throttle.js'
 import { isQueueName } from '../../../core/values/ids.js'
 import type { FsckFinding } from '../../contract/store-health.js'
+import { error, foundIn, inPlace, warning } from '../../rules/findings.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { runOn } from '../lua/script-kinds.js'
@@ -68,8 +69,7 @@ export async function checkRedis(client: RedisClient, namespace: string, queue?:
     findings.push(
       ...(await foreignKeys(client, namespace).catch((error) => [unreadable('unknown keys', messageOf(error))])),
     )
-  if (findings.length === 0) findings.push({ level: 'ok', what: 'queues', text: 'none is stored' })
-  return findings
+  return foundIn(findings)
 }
 
 async function storedQueues(client: RedisClient, namespace: string): Promise<Map<string, string>> {
@@ -110,7 +110,7 @@ async function checkQueue(
   const layout = layoutIn(stored)
   if (!isQueueName(name) || layout === undefined) {
     const text = `'${queuesKey(namespace)}' says that it has '${stored}' shards, which cannot be. Nothing can use it. Remove the field.`
-    return [{ level: 'error', what, text }]
+    return [error(what, text)]
   }
   const findings: FsckFinding[] = []
   let jobs = 0
@@ -124,9 +124,7 @@ async function checkQueue(
   }
   // What is wrong with its keys was found above.
   findings.push(...(await joins.findings(name).catch(unlessCorrupt)))
-  if (findings.length === 0)
-    findings.push({ level: 'ok', what, text: `${jobs === 1 ? '1 job' : `${jobs} jobs`}, everything in its place` })
-  return findings
+  return findings.length > 0 ? findings : [inPlace(what, jobs)]
 }
 
 async function checkShard(
@@ -161,26 +159,20 @@ function unusable(types: readonly string[], { tag, kind }: RedisShard, what: str
     const expected = keyTypes[key]
     if (types[i] === 'none' || types[i] === expected) continue
     const text = `'${tag}:${key}' is a ${types[i]}, where a ${expected} belongs. Nobody can use the queue. Rename or delete that key.`
-    findings.push({ level: 'error', what, text })
+    findings.push(error(what, text))
   }
   if (findings.length > 0) return findings
   if (types[names.indexOf('meta')] !== 'none') return []
   const left = names.filter((_, i) => types[i] !== 'none')
   if (left.length === 0)
-    return [
-      {
-        level: 'warning',
-        what,
-        text: 'it is registered and has nothing stored; the next process that opens it makes it',
-      },
-    ]
+    return [warning(what, 'it is registered and has nothing stored; the next process that opens it makes it')]
   const text = `'${tag}:meta' is gone, its settings and counters with it, while ${left.join(', ')} are there: fences and sequence numbers would be given again. Restore the data.`
-  return [{ level: 'error', what, text }]
+  return [error(what, text)]
 }
 
 function miscount(excess: number, what: string): FsckFinding {
   const text = `the number of stale elements in 'ready-list', which 'meta' counts, is ${Math.abs(excess)} too ${excess > 0 ? 'high' : 'low'}. Depths are wrong by as many, and claims may find no jobs or look for some that are not there.`
-  return { level: 'error', what, text }
+  return error(what, text)
 }
 
 /** The breaches of one key of a shard, step by step. */
@@ -248,7 +240,7 @@ async function foreignKeys(client: RedisClient, namespace: string): Promise<Fsck
   const shown = left.slice(0, 5).join(', ')
   const more = left.length > 5 ? ` and ${left.length > mostForeign ? 'many' : left.length - 5} more` : ''
   const text = `not ours, or of queues that are not registered: ${shown}${more}. Nothing reads them. Give other software another prefix; delete what is left over.`
-  return [{ level: 'warning', what: 'unknown keys', text }]
+  return [warning('unknown keys', text)]
 }
 
 async function* scanned(client: RedisClient, at: string, pattern: string): AsyncGenerator<string> {
@@ -328,12 +320,12 @@ function metaFaults(meta: RedisReply, what: string): FsckFinding[] {
   const lost = Number(values.get('lost') ?? 0)
   if (faults.length === 0) return lost > 0 ? [lostFinding(lost, what)] : []
   const text = `'meta' holds what cannot be: ${faults.join(', ')}. Calls on this queue fail or give wrong answers.`
-  return [{ level: 'error', what, text }]
+  return [error(what, text)]
 }
 
 function lostFinding(lost: number, what: string): FsckFinding {
   const text = `claims have passed over ${lost} ${lost === 1 ? 'job' : 'jobs'} whose record was gone, as after a torn append-only file. They did not run; enqueue them again. \`fsck --repair\` begins the count anew.`
-  return { level: 'warning', what, text }
+  return warning(what, text)
 }
 
 /** A member of a throttle: the scope, and the `meta` of a shard of the queue. */
@@ -366,7 +358,7 @@ async function throttleFindings(
     const keys = scopeKeys(namespace, scope)
     for (const [key, wrong] of await wrongKeys(client, keys)) {
       const text = `'${key}' ${wrong}. Its queues stand still. Stop their workers, delete ${keys.join(', ')}, and start them anew: they write the throttle down as they are configured, and what started before that is not counted.`
-      findings.push({ level: 'error', what: `throttle ${scope}`, text })
+      findings.push(error(`throttle ${scope}`, text))
     }
   }
   return findings

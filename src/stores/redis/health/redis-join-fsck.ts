@@ -5,6 +5,7 @@
 
 import type { FsckFinding, FsckRepair } from '../../contract/store-health.js'
 import { memberId } from '../../rules/join-rules.js'
+import { error, listed } from '../../rules/findings.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { bytesIn, listIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { dueScript, fragmentScript, readJoinScript } from '../joins/join-scripts.js'
@@ -21,7 +22,6 @@ const stepCount = '50'
 const mostAsked = 500
 /** A recount of a fragment with more members would take too long. */
 const mostRecounted = 100_000
-const shownIds = 3
 
 type JoinFault = 'miscounted' | 'untold' | 'unnoticed' | 'untimed' | 'lost' | 'orphan'
 
@@ -86,9 +86,9 @@ export class RedisJoinFsck {
     const what = `queue ${name}`
     const found: FsckFinding[] = [...(await this.#faultsOf(name))].map(([fault, ids]) => {
       const [level, wrong] = faults[fault]
-      return { level, what, text: `${wrong}${listed(ids)}. ${harms[level]}` }
+      return { level, what, text: `${wrong}${listed([...ids])}. ${harms[level]}` }
     })
-    if (await this.#isUnswept(name)) found.push({ level: 'error', what, text: `${unswept[0]}. ${harms.error}` })
+    if (await this.#isUnswept(name)) found.push(error(what, `${unswept[0]}. ${harms.error}`))
     return found
   }
 
@@ -96,7 +96,7 @@ export class RedisJoinFsck {
     const what = `queue ${name}`
     const isUnswept = await this.#isUnswept(name)
     if (isUnswept) await this.#client.command('HSET', [joinIndexKeys(this.#namespace)[0], name, registeredSwept])
-    const mended = [...(await this.#faultsOf(name))].map(([fault, ids]) => `${faults[fault][2]}${listed(ids)}`)
+    const mended = [...(await this.#faultsOf(name))].map(([fault, ids]) => `${faults[fault][2]}${listed([...ids])}`)
     return [...(isUnswept ? [unswept[1]] : []), ...mended].map((text) => ({ what, text }))
   }
 
@@ -214,11 +214,6 @@ export class RedisJoinFsck {
 
 function add(found: FoundFaults, fault: JoinFault, id: string): void {
   found.set(fault, (found.get(fault) ?? new Set()).add(id))
-}
-
-function listed(ids: ReadonlySet<string>): string {
-  const more = ids.size > shownIds ? ` and ${ids.size - shownIds} more` : ''
-  return `: ${[...ids].slice(0, shownIds).join(', ')}${more}`
 }
 
 /**

@@ -138,7 +138,7 @@ export class SqliteRoom {
   refusal(): StoreFullError {
     const volume = this.#volume!
     return new StoreFullError(
-      `the SQLite store '${this.#file}' takes no more jobs: ${shown(volume.free)} of ${shown(volume.total)} are free on its disk, and what is left is ` +
+      `the SQLite store '${this.#file}' takes no more jobs: ${megabytes(volume.free)} of ${megabytes(volume.total)} are free on its disk, and what is left is ` +
         'kept to claim, finish and delete the jobs that are there, which goes on. Nothing was changed. Let workers catch up, delete jobs or free some space.',
     )
   }
@@ -204,6 +204,6 @@ function makeBallast(file: string, bytes: number): void {
   }
 }
 
-function shown(bytes: number): string {
+export function megabytes(bytes: number): string {
   return `${(bytes / 1_048_576).toFixed(1)} MB`
 }
