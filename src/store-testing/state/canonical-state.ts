@@ -14,7 +14,9 @@ import type { OwnRates } from '../../core/queue/throttle.js'
 import type { Payload } from '../../core/values/codec.js'
 import type { QueueKind } from '../../stores/contract/queue-settings.js'
 import type { StoredStep } from '../../stores/contract/steps.js'
+import { compareBytes } from '../../stores/rules/byte-order.js'
 import type { Counter } from '../../stores/rules/throttle/throttle-counter.js'
+import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 
 export interface CanonicalState {
   /** The store's clock at the moment of the dump. */
@@ -270,6 +272,48 @@ export type CanonicalPayload = `text:${string}` | `bytes:${string}`
 
 export function canonicalPayload(payload: Payload): CanonicalPayload {
   return typeof payload === 'string' ? `text:${payload}` : `bytes:${Buffer.from(payload).toString('hex')}`
+}
+
+/** A payload, with what belongs to it. */
+interface CanonicalSource {
+  readonly payload: Payload
+  readonly codec?: string | undefined
+  readonly meta?: Payload | undefined
+}
+
+export function canonicalContent({ payload, codec, meta }: CanonicalSource): Omit<CanonicalEntry, 'score'> {
+  return {
+    payload: canonicalPayload(payload),
+    codec: codec ?? null,
+    meta: meta === undefined ? null : canonicalPayload(meta),
+  }
+}
+
+export function canonicalEntry({ score, ...content }: CanonicalSource & { readonly score: number }): CanonicalEntry {
+  return { score, ...canonicalContent(content) }
+}
+
+/** A kept result, or a checkpoint. */
+export function canonicalResult(
+  value: { readonly payload?: Payload; readonly codec?: string } | undefined,
+): CanonicalJob['result'] {
+  if (value === undefined) return null
+  return { payload: value.payload === undefined ? null : canonicalPayload(value.payload), codec: value.codec ?? null }
+}
+
+/** On a clock that the lead goes by too; a harness shows the same wall and monotonic time. */
+export function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
+  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
+}
+
+/** Ms until an instant; null if it is over, or there is none. */
+export function inMs(until: number | null, now: number): number | null {
+  return until !== null && until > now ? until - now : null
+}
+
+/** Sorts them by id. */
+export function byId<T extends { readonly id: string }>(items: T[]): T[] {
+  return items.sort((a, b) => compareBytes(a.id, b.id))
 }
 
 /** The counter of a throttle at `now`, on the clock of its starts; `seenFrom`: earlier starts no longer count. */

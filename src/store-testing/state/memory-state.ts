@@ -1,32 +1,31 @@
 /** The memory store's canonical state. */
 
 import { longestCountedMs, ruleText } from '../../core/queue/throttle.js'
-import type { Payload } from '../../core/values/codec.js'
 import type { JobRemains } from '../../stores/contract/job-records.js'
 import type { MemoryData } from '../../stores/memory/memory-store.js'
-import type { MemoryJob, RememberedJob } from '../../stores/memory/queue/memory-job.js'
-
+import { type MemoryJob, type RememberedJob, remainsOf } from '../../stores/memory/queue/memory-job.js'
 import { MemoryOrderedQueue } from '../../stores/memory/queue/memory-ordered-queue.js'
 import type { MemoryQueue } from '../../stores/memory/queue/memory-queue.js'
 import { memoryOf } from '../../stores/memory/queue/memory-retention.js'
 import type { MemoryThrottle } from '../../stores/memory/queue/memory-throttle.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
-import type { PayloadEntry } from '../../stores/rules/payloads.js'
-import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import {
-  type CanonicalEntry,
+  byId,
   type CanonicalJob,
   type CanonicalLanes,
-  type CanonicalLead,
   type CanonicalMemory,
   type CanonicalQueue,
   type CanonicalRemains,
   type CanonicalState,
   type CanonicalThrottle,
+  canonicalContent,
   canonicalCounter,
-  canonicalPayload,
+  canonicalEntry,
+  canonicalLead,
+  canonicalResult,
   canonicalStep,
   canonicalTurn,
+  inMs,
 } from './canonical-state.js'
 
 export function memoryState(data: MemoryData, now: number): CanonicalState {
@@ -65,10 +64,6 @@ function canonicalThrottle(throttle: MemoryThrottle, now: number): CanonicalThro
       .filter(([, { log }]) => log.length > 0)
       .map(([group, counter]) => canonicalCounter(group, counter, now, at - longestCountedMs(throttle.rulesOf(group)))),
   }
-}
-
-function inMs(until: number, now: number): number | null {
-  return until > now ? until - now : null
 }
 
 function canonicalLanes({ lanes, limits }: MemoryQueue, now: number): CanonicalLanes {
@@ -127,19 +122,16 @@ function canonicalQueue(queue: MemoryQueue, now: number): CanonicalQueue {
 }
 
 function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
-  const { id, task, payload, codec, meta, priority, rememberMs } = job.spec
+  const { id, task, priority, rememberMs } = job.spec
   const { payloads = job.inHand, successor } = job
   return {
     id,
     task,
     state: job.state,
-    payload: canonicalPayload(payload),
-    codec: codec ?? null,
-    meta: meta === undefined ? null : canonicalPayload(meta),
+    ...canonicalRemains(remainsOf(job)),
     payloads: job.payloads === undefined && job.inHand.length === 0 ? null : [...payloads].map(canonicalEntry),
     successor: successor === undefined ? null : { ...successor, payloads: [...successor.payloads].map(canonicalEntry) },
     priority,
-    group: job.spec.group ?? null,
     stamp: job.stamp,
     attempt: job.attempt,
     crashes: job.crashes,
@@ -147,21 +139,9 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
     rememberMs,
     createdAt: job.createdAt,
     updatedAt: job.updatedAt,
-    startedAt: job.startedAt ?? null,
     finishedAt: job.finishedAt ?? null,
     expiresAt: job.expiresAt ?? null,
-    worker: job.worker ?? null,
-    host: job.process.host ?? null,
-    boot: job.process.boot ?? null,
-    pidns: job.process.pidns ?? null,
-    pid: job.process.pid ?? null,
-    ticks: job.process.ticks ?? null,
-    progress: job.progress ?? null,
-    checkpoint: encoded(job.checkpoint),
-    log: job.log,
-    fields: job.fields ?? null,
-    result: encoded(job.result),
-    error: job.error ?? null,
+    result: canonicalResult(job.result),
     reason: job.reason ?? null,
     steps: job.steps.map(canonicalStep),
     awaits: job.awaits === undefined ? null : { signal: job.awaits.signal, until: job.awaits.until ?? null },
@@ -177,44 +157,20 @@ function canonicalJob(job: MemoryJob, now: number): CanonicalJob {
   }
 }
 
-function canonicalEntry({ score, payload, codec, meta }: PayloadEntry): CanonicalEntry {
-  return {
-    score,
-    payload: canonicalPayload(payload),
-    codec: codec ?? null,
-    meta: meta === undefined ? null : canonicalPayload(meta),
-  }
-}
-
-function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
-  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
-}
-
 function canonicalMemory(job: RememberedJob): CanonicalMemory {
-  const { id, task, state, priority, attempt, crashes, createdAt, runAt, finishedAt, until, reason, remains } = job
+  const { seq: _, reason, remains, ...known } = job
   return {
-    id,
-    task,
-    state,
-    priority,
-    attempt,
-    crashes,
-    createdAt,
-    runAt,
-    finishedAt,
-    until,
+    ...known,
     reason: reason ?? null,
     remains: remains === undefined ? null : canonicalRemains(remains),
   }
 }
 
 function canonicalRemains(remains: JobRemains): CanonicalRemains {
-  const { payload, codec, meta, group, startedAt, worker, host, boot, pidns, pid, ticks } = remains
+  const { group, startedAt, worker, host, boot, pidns, pid, ticks } = remains
   const { progress, checkpoint, log, fields, error } = remains
   return {
-    payload: canonicalPayload(payload),
-    codec: codec ?? null,
-    meta: meta === undefined ? null : canonicalPayload(meta),
+    ...canonicalContent(remains),
     group: group ?? null,
     startedAt: startedAt ?? null,
     worker: worker ?? null,
@@ -224,18 +180,9 @@ function canonicalRemains(remains: JobRemains): CanonicalRemains {
     pid: pid ?? null,
     ticks: ticks ?? null,
     progress: progress ?? null,
-    checkpoint: encoded(checkpoint),
+    checkpoint: canonicalResult(checkpoint),
     log: log ?? '',
     fields: fields ?? null,
     error: error ?? null,
   }
-}
-
-function byId<T extends { readonly id: string }>(items: T[]): T[] {
-  return items.sort((a, b) => compareBytes(a.id, b.id))
-}
-
-function encoded(value: { readonly payload?: Payload; readonly codec?: string } | undefined): CanonicalJob['result'] {
-  if (value === undefined) return null
-  return { payload: value.payload === undefined ? null : canonicalPayload(value.payload), codec: value.codec ?? null }
 }

@@ -13,18 +13,20 @@ import { callMemoryCount, callMemoryMs } from '../../stores/rules/bounds.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { boundsOf, limitsFrom } from '../../stores/rules/limit-rules.js'
 import { dueAt } from '../../stores/rules/sequence.js'
-import { isLed } from '../../stores/rules/wake-lead.js'
+import type { Lead } from '../../stores/rules/wake-lead.js'
 import {
+  byId,
   type CanonicalCall,
   type CanonicalEntry,
   type CanonicalJob,
-  type CanonicalLead,
   type CanonicalMemory,
   type CanonicalPayload,
   type CanonicalQueue,
   type CanonicalState,
+  canonicalLead,
   canonicalPayload,
   canonicalStep,
+  inMs,
 } from './canonical-state.js'
 import { type AskPostgres, type PgRow, postgresLanes, postgresThrottles } from './postgres-limits-state.js'
 
@@ -105,7 +107,7 @@ function canonicalQueue(queue: PgRow, rows: QueueRows, now: number, shut: Readon
     throttle: textOr(queue['throttle']),
     heldInMs: inMs(numberOr(queue['held_until']), now),
     shutInMs: inMs(shut.get(String(queue['qid'])) ?? null, now),
-    sparesInMs: Number(queue['spares_until']) > now ? Number(queue['spares_until']) - now : null,
+    sparesInMs: inMs(Number(queue['spares_until']), now),
     lanes: postgresLanes(own(rows.lanes), now),
     paused: queue['paused'] === true,
     draining: queue['draining'] === true,
@@ -113,8 +115,8 @@ function canonicalQueue(queue: PgRow, rows: QueueRows, now: number, shut: Readon
     failed: Number(counts?.['failed'] ?? 0),
     crashed: Number(counts?.['crashed'] ?? 0),
     expired: Number(counts?.['expired'] ?? 0),
-    lead: canonicalLead(queue['lead_worker'], queue['lead_wake_at'], now),
-    suspectLead: canonicalLead(queue['suspect_lead_worker'], queue['suspect_lead_wake_at'], now),
+    lead: canonicalLead(leadOf(queue['lead_worker'], queue['lead_wake_at']), now),
+    suspectLead: canonicalLead(leadOf(queue['suspect_lead_worker'], queue['suspect_lead_wake_at']), now),
     lastStamp: null,
     lastFence: null,
     lastScore: null,
@@ -134,9 +136,8 @@ function canonicalQueue(queue: PgRow, rows: QueueRows, now: number, shut: Readon
   }
 }
 
-function canonicalLead(worker: unknown, at: unknown, now: number): CanonicalLead | null {
-  const lead = worker === null ? undefined : { worker: String(worker), wakeAt: Number(at) }
-  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
+function leadOf(worker: unknown, at: unknown): Lead | undefined {
+  return worker === null ? undefined : { worker: String(worker), wakeAt: Number(at) }
 }
 
 function liveJob(row: PgRow, now: number): CanonicalJob {
@@ -290,10 +291,6 @@ function calls(rows: readonly PgRow[]): CanonicalCall[] {
   return byId([...found].slice(-callMemoryCount).map(([id, at]) => ({ id, at })))
 }
 
-function inMs(until: number | null, now: number): number | null {
-  return until !== null && until > now ? until - now : null
-}
-
 function numberOr(value: unknown): number | null {
   return value === null ? null : Number(value)
 }
@@ -304,8 +301,4 @@ function textOr(value: unknown): string | null {
 
 function payloadOr(value: unknown): CanonicalPayload | null {
   return typeof value === 'string' ? canonicalPayload(payloadFrom(value)) : null
-}
-
-function byId<T extends { readonly id: string }>(items: T[]): T[] {
-  return items.sort((a, b) => compareBytes(a.id, b.id))
 }

@@ -21,17 +21,22 @@ import type { ShardKey } from '../../stores/redis/redis-keys.js'
 import type { RedisQueue } from '../../stores/redis/redis-layout.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
 import { turnStep } from '../../stores/rules/fair-share.js'
-import { isLed } from '../../stores/rules/wake-lead.js'
+import type { Lead } from '../../stores/rules/wake-lead.js'
 import {
+  byId,
   type CanonicalEntry,
   type CanonicalJob,
-  type CanonicalLead,
   type CanonicalQueue,
   type CanonicalRemains,
   type CanonicalState,
+  canonicalContent,
+  canonicalEntry,
+  canonicalLead,
   canonicalPayload,
+  canonicalResult,
   canonicalStep,
   canonicalTurn,
+  inMs,
   runningOf,
 } from './canonical-state.js'
 import { redisLanes, redisThrottleStates } from './redis-limits-state.js'
@@ -198,8 +203,8 @@ function canonicalQueue(
     failed: count('failed'),
     crashed: count('crashed'),
     expired: count('expired'),
-    lead: canonicalLead(meta.get('lead'), bound('leadAt'), now),
-    suspectLead: canonicalLead(meta.get('suspectLead'), bound('suspectLeadAt'), now),
+    lead: canonicalLead(leadOf(meta.get('lead'), bound('leadAt')), now),
+    suspectLead: canonicalLead(leadOf(meta.get('suspectLead'), bound('suspectLeadAt')), now),
     lastStamp: count('stamp'),
     lastFence: count('fence'),
     lastScore: count('score'),
@@ -214,10 +219,6 @@ function callsIn([first, entry]: [string, Buffer]): { id: string; at: number }[]
   const [, ...ids] = entry.toString('utf8', 8).split('\0')
   const at = entry.readUIntBE(0, 6)
   return [first, ...ids.slice(1)].map((id) => ({ id: id.replace(/ (?:first|joins|members)$/, ''), at }))
-}
-
-function inMs(until: number, now: number): number | null {
-  return until > now ? until - now : null
 }
 
 function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payloads?: ShardPayloads): CanonicalJob {
@@ -252,7 +253,7 @@ function canonicalJob(id: string, bytes: Buffer, shard: Shard, now: number, payl
     id,
     task: record.task,
     state,
-    ...canonicalContent(record),
+    ...contentOf(record),
     ...(payloads === undefined ? {} : { payload: canonicalPayload('') }),
     ...(payloads === undefined
       ? { payloads: null, successor: null }
@@ -283,13 +284,8 @@ function canonicalClaim(id: string, claim: Buffer, { leases }: Shard, now: numbe
   return { fence, leaseMs: (own ?? leases.get(`\0${claim.toString('latin1', 0, 7)}`)!) - now, alone, cancelRequested }
 }
 
-function canonicalLead(worker: string | undefined, wakeAt: number | null, now: number): CanonicalLead | null {
-  if (worker === undefined || wakeAt === null) return null
-  return isLed({ worker, wakeAt }, now) ? { worker, inMs: wakeAt - now } : null
-}
-
-function byId<T extends { readonly id: string }>(items: T[]): T[] {
-  return items.sort((a, b) => compareBytes(a.id, b.id))
+function leadOf(worker: string | undefined, wakeAt: number | null): Lead | undefined {
+  return worker === undefined || wakeAt === null ? undefined : { worker, wakeAt }
 }
 
 /** The payloads of an ordered shard, unchanged. */
@@ -311,7 +307,7 @@ async function readPayloads(client: RedisClient, tag: string): Promise<ShardPayl
       const end = member.indexOf(0)
       const id = member.toString('utf8', 0, end)
       const value = values.get(`${id}\0${member.toString('utf8', end + 19)}`)!
-      byId.set(id, [...(byId.get(id) ?? []), canonicalEntry(value)])
+      byId.set(id, [...(byId.get(id) ?? []), canonicalEntry(readPayload(value))])
     }
     return byId
   }
@@ -325,16 +321,6 @@ async function readPayloads(client: RedisClient, tag: string): Promise<ShardPayl
   return { waiting, dead, inHand, successor, morgue }
 }
 
-function canonicalEntry(value: Buffer): CanonicalEntry {
-  const { score, payload, codec, meta } = readPayload(value)
-  return {
-    score,
-    payload: canonicalPayload(payload),
-    codec: codec ?? null,
-    meta: meta === undefined ? null : canonicalPayload(meta),
-  }
-}
-
 /** `own`: the single payload in the record. */
 function canonicalPayloads(
   id: string,
@@ -346,10 +332,10 @@ function canonicalPayloads(
   const waits = waiting.get(id) ?? []
   if (own !== undefined && (held !== undefined || (!isRunning && waits.length > 0)))
     throw new Error(`'${id}' has a payload in its record, and others besides`)
-  const ownList = own === undefined ? undefined : [canonicalEntry(own)]
+  const ownList = own === undefined ? undefined : [canonicalEntry(readPayload(own))]
   if (!isRunning) return { payloads: ownList ?? waits, successor: null }
   return {
-    payloads: ownList ?? readInHand(held!).map(canonicalEntry),
+    payloads: ownList ?? readInHand(held!).map((value) => canonicalEntry(readPayload(value))),
     successor:
       follows === undefined
         ? null
@@ -398,13 +384,8 @@ function canonicalDead({ morgue, dead }: ShardPayloads): CanonicalJob[] {
 
 type ById = ReadonlyMap<string, Buffer>
 
-function canonicalContent({ payload, codec, meta, group }: ReturnType<typeof readRecord>) {
-  return {
-    payload: canonicalPayload(payload),
-    codec: codec ?? null,
-    meta: meta === undefined ? null : canonicalPayload(meta),
-    group: group ?? null,
-  }
+function contentOf({ group, ...content }: ReturnType<typeof readRecord>) {
+  return { ...canonicalContent(content), group: group ?? null }
 }
 
 function canonicalNotes(id: string, notes: ById) {
@@ -424,13 +405,11 @@ function canonicalNotes(id: string, notes: ById) {
 /** The remains of a cancelled job. */
 function canonicalRemains(id: string, notes: ById): CanonicalRemains {
   const { updatedAt: _, ...noted } = canonicalNotes(id, notes)
-  return { ...canonicalContent(readRecord(notes.get(`p${id}`)!)), ...noted }
+  return { ...contentOf(readRecord(notes.get(`p${id}`)!)), ...noted }
 }
 
 function encoded(bytes: Buffer | undefined): CanonicalJob['result'] {
-  if (bytes === undefined) return null
-  const { payload, codec } = readResult(bytes)
-  return { payload: payload === undefined ? null : canonicalPayload(payload), codec: codec ?? null }
+  return canonicalResult(bytes && readResult(bytes))
 }
 
 /** `steps-lua.ts` describes the form. */

@@ -8,28 +8,28 @@ import { type PayloadRow, scoredPayload } from '../../stores/rows/payload-row.js
 import { leadOf, morgueOf, share, suspectLeadOf } from '../../stores/rows/queue-row.js'
 import { fromStored, valueFromStored } from '../../stores/rows/stored-text.js'
 import type { ThrottleRow } from '../../stores/rows/throttle-row.js'
+import { callMemoryCount, callMemoryMs } from '../../stores/rules/bounds.js'
 import { compareBytes } from '../../stores/rules/byte-order.js'
-import { isLed, type Lead } from '../../stores/rules/wake-lead.js'
 import type { Database } from '../../stores/sqlite/file/sqlite-driver.js'
 import { type PayloadSetKey, setOf, successorSet } from '../../stores/sqlite/rows/sqlite-payloads.js'
 import type { QueueRow } from '../../stores/sqlite/rows/sqlite-queue.js'
 import { checkRows } from '../../stores/sqlite/sqlite-fsck.js'
 import {
+  byId,
   type CanonicalEntry,
   type CanonicalJob,
-  type CanonicalLead,
   type CanonicalMemory,
   type CanonicalPayload,
   type CanonicalQueue,
   type CanonicalRemains,
   type CanonicalState,
+  canonicalEntry,
+  canonicalLead,
   canonicalPayload,
+  inMs,
   runningOf,
 } from './canonical-state.js'
 import { canonicalLanes, canonicalThrottle, type JobColumns } from './sqlite-limits-state.js'
-
-const callMemoryMs = 60_000
-const callMemoryCount = 10_000
 
 export function sqliteState(db: Database, now: number): CanonicalState {
   db.exec('BEGIN')
@@ -108,15 +108,6 @@ function canonicalQueue(db: Database, queue: QueueRow, now: number): CanonicalQu
     remembered: byId([...memories.map(canonicalMemory), ...hiddenMemories]),
     calls: byId(calls(db, queue.qid, now)),
   }
-}
-
-function inMs(until: number | null, now: number): number | null {
-  return until !== null && until > now ? until - now : null
-}
-
-/** The harness' clock shows the same wall and monotonic time. */
-function canonicalLead(lead: Lead | undefined, now: number): CanonicalLead | null {
-  return isLed(lead, now) ? { worker: lead.worker, inMs: lead.wakeAt - now } : null
 }
 
 function canonicalJob(db: Database, row: JobColumns, now: number): CanonicalJob {
@@ -243,15 +234,7 @@ function orderedJob(db: Database, row: JobColumns, now: number): CanonicalJob {
 
 function entriesOf(db: Database, { rid, part }: PayloadSetKey): CanonicalEntry[] {
   const rows = db.prepare('SELECT * FROM payload WHERE rid = ? AND part = ? ORDER BY score, seq').all(rid, part)
-  return (rows as PayloadRow[]).map((row) => {
-    const { score, payload, codec, meta } = scoredPayload(row)
-    return {
-      score,
-      payload: canonicalPayload(payload),
-      codec: codec ?? null,
-      meta: meta === undefined ? null : canonicalPayload(meta),
-    }
-  })
+  return (rows as PayloadRow[]).map((row) => canonicalEntry(scoredPayload(row)))
 }
 
 function stateOf(row: JobColumns): (typeof stateNames)[number] {
@@ -298,8 +281,4 @@ function calls(db: Database, qid: number, now: number): { id: string; at: number
   }
   const remembered = [...found].slice(-callMemoryCount)
   return remembered.map(([id, at]) => ({ id, at })).filter(({ at }) => at + callMemoryMs > now)
-}
-
-function byId<T extends { readonly id: string }>(items: T[]): T[] {
-  return items.sort((a, b) => compareBytes(a.id, b.id))
 }
