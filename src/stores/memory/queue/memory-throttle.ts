@@ -64,7 +64,12 @@ export class MemoryThrottle {
   }
 
   rulesOf(subject: string): readonly ThrottleRule[] {
-    return rulesOfSubject(this.#told, subject, (group) => this.rates.get(group))
+    return rulesOfSubject(this.#told, subject, (group) => this.rateOf(group))
+  }
+
+  /** The rules that this group has for itself. */
+  rateOf(group: string): readonly ThrottleRule[] | undefined {
+    return this.rates.get(group)
   }
 
   /** All shards that it limits. */
@@ -145,7 +150,7 @@ export class MemoryThrottle {
   /** For how long nothing starts after a restart: of any group, or of this one. */
   quietForMs(now: number, subject?: string): number {
     const group = subject === undefined ? undefined : groupIn(this.#told, subject)
-    const own = group === undefined ? undefined : this.rates.get(group)
+    const own = group === undefined ? undefined : this.rateOf(group)
     const until =
       own === undefined || this.#recovery === undefined
         ? this.#recovery?.quietUntil

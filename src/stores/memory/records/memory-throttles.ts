@@ -1,11 +1,11 @@
 /** The memory store's throttles: their counts and their rules, holds, and pauses of groups. */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import { groupRules } from '../../../core/queue/throttle.js'
 import type { StoredHold, Throttles } from '../../contract/throttles.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { refuseRates } from '../../rules/throttle/own-rates.js'
-import { changedBy, subjectOf } from '../../rules/throttle/throttle-subjects.js'
+import { throttleState } from '../../rules/throttle/throttle-state.js'
+import { changedBy } from '../../rules/throttle/throttle-subjects.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
 
@@ -15,40 +15,23 @@ export function memoryThrottles(store: MemoryAdmin): Throttles {
       const { throttle, shards } = store.queues().limitsOf(queue)
       if (throttle === undefined) return undefined
       const now = store.now()
-      const { told } = throttle
-      const hasGroups = groupRules(told) !== undefined
-      const subject = group === undefined || !hasGroups ? undefined : subjectOf(told, group)
-      const rate = subject === undefined ? undefined : throttle.rates.get(group!)
-      const quietForMs = throttle.quietForMs(now, subject)
-      // Rules for all count without a group too.
-      const counted = told.by === 'queue' ? '' : subject
-      const ofGroup = told.by === 'queue' ? subject : undefined
+      const state = throttleState(throttle.told, throttle, now, group)
+      const heldForMs = shards.map((shard) => heldUntil(shard, group) - shard.setBack.asSeen(now))
       const names = throttle.sharing.map(({ settings }) => settings.name)
       return {
-        throttle: told,
+        ...state,
         queues: [...new Set(names)].sort(),
-        hits: counted === undefined ? told.rules.map(() => 0) : throttle.hits(counted, now),
-        ...(ofGroup === undefined ? {} : { groupHits: throttle.hits(ofGroup, now) }),
-        forMs: Math.max(
-          quietForMs,
-          ...[counted, ofGroup].map((of) => (of === undefined ? 0 : throttle.waitMs(of, now))),
-          ...shards.map((shard) => heldUntil(shard, group) - shard.setBack.asSeen(now)),
-        ),
-        quietForMs,
-        ...(rate === undefined ? {} : { rate }),
-        ...(hasGroups ? { groups: throttle.groups(now) } : {}),
+        forMs: Math.max(state.forMs, ...heldForMs),
+        ...(groupRules(throttle.told) === undefined ? {} : { groups: throttle.groups(now) }),
       }
     },
 
     async set(queue, rules, by) {
       const { throttle } = store.queues().limitsOf(queue)
-      if (throttle === undefined)
-        throw new InvalidArgumentError(
-          `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
-        )
-      throttle.replaceRules(rules, changedBy(queue, throttle.told, by))
-      for (const shard of throttle.sharing) shard.reopen()
-      for (const name of new Set(throttle.sharing.map(({ settings }) => settings.name))) store.ring(name)
+      const changed = changedBy(queue, throttle?.told, by)
+      throttle!.replaceRules(rules, changed)
+      for (const shard of throttle!.sharing) shard.reopen()
+      for (const name of new Set(throttle!.sharing.map(({ settings }) => settings.name))) store.ring(name)
     },
 
     async setRate(queue, group, rules) {

@@ -1,8 +1,6 @@
 /** The administration of a Postgres store's throttles, and of holds and pauses of groups. What it changes raises the version of the scope. */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import { groupRules, rulesIn, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
-import { defined } from '../../../core/values/defined.js'
 import type {
   GroupRates,
   HoldsQuery,
@@ -12,7 +10,8 @@ import type {
   Throttles,
 } from '../../contract/throttles.js'
 import { refuseRates } from '../../rules/throttle/own-rates.js'
-import { changedBy, subjectOf } from '../../rules/throttle/throttle-subjects.js'
+import { throttleState } from '../../rules/throttle/throttle-state.js'
+import { changedBy } from '../../rules/throttle/throttle-subjects.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { LimitedQueue } from '../limits/limited-queue.js'
 import { type LimitsLook, spansOf } from '../limits/limits-look.js'
@@ -48,18 +47,8 @@ export class PostgresThrottles implements Throttles {
       if (throttle === undefined) return undefined
       const { mono } = moment
       const { settings } = throttle
+      const state = throttleState(settings, throttle, mono, group)
       const hasGroups = groupRules(settings) !== undefined
-      const subject = group === undefined || !hasGroups ? undefined : subjectOf(settings, group)
-      const rate = subject === undefined ? undefined : throttle.rateOf(group!)
-      const quietForMs = throttle.quietForMs(mono, subject)
-      // Rules for all count without a group too.
-      const counted = settings.by === 'queue' ? '' : subject
-      const ofGroup = settings.by === 'queue' ? subject : undefined
-      const waits = [counted, ofGroup].map((of) => (of === undefined ? 0 : throttle.waitMs(of, mono)))
-      const { hits, groupHits } = {
-        hits: counted === undefined ? settings.rules.map(() => 0) : throttle.hits(counted, mono),
-        groupHits: ofGroup === undefined ? undefined : throttle.hits(ofGroup, mono),
-      }
       if (hasGroups) throttle.groups(mono)
       const answer = await this.#connection.call(countGroups, [
         settings.scope,
@@ -67,13 +56,9 @@ export class PostgresThrottles implements Throttles {
       ])
       const { queues, groups } = answer as { queues: string[]; groups: number }
       return {
-        throttle: settings,
+        ...state,
         queues,
-        hits,
-        ...defined({ groupHits }),
-        forMs: Math.max(quietForMs, ...waits, limited.heldUntil(group) - mono),
-        quietForMs,
-        ...defined({ rate }),
+        forMs: Math.max(state.forMs, limited.heldUntil(group) - mono),
         ...(hasGroups ? { groups } : {}),
       }
     })
@@ -82,11 +67,8 @@ export class PostgresThrottles implements Throttles {
   set(name: string, rules: readonly ThrottleRule[], by?: Throttle['by']): Promise<void> {
     return this.#ready(() =>
       this.#tune(name, undefined, (limited) => {
-        if (limited.throttle === undefined)
-          throw new InvalidArgumentError(
-            `queue '${name}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
-          )
-        limited.throttle.change(rules, changedBy(name, limited.throttle.settings, by))
+        const changed = changedBy(name, limited.throttle?.settings, by)
+        limited.throttle!.change(rules, changed)
       }),
     )
   }

@@ -1,6 +1,5 @@
 /** The throttles of a Redis store: their counts and their rules, holds, and pauses of groups. */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import { rulesIn, ruleText } from '../../../core/queue/throttle.js'
 import type { StoredHold, StoredHolds, Throttles } from '../../contract/throttles.js'
 import { compareBytes } from '../../rules/byte-order.js'
@@ -69,11 +68,7 @@ export function redisThrottles(client: RedisClient, queues: RedisQueues): Thrott
       const [found] = await queues.findLimits([queue])
       const { scope } = found!.layout
       const throttle = scope === undefined ? undefined : await queues.scopes.throttle(scope)
-      if (throttle === undefined)
-        throw new InvalidArgumentError(
-          `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
-        )
-      const field = changedBy(queue, throttle, by) === throttle.by ? 'rules' : 'eachGroup'
+      const field = changedBy(queue, throttle, by) === throttle!.by ? 'rules' : 'eachGroup'
       const args = ['set', field, rules.map(ruleText).join(' ')]
       await client.run(scopeScript, (await queues.scopes.of(scope!)).keys, args)
       await reopen(scope!, [])

@@ -34,10 +34,19 @@ export function rulesOfSubject(
 }
 
 /**
- * Which rules a change is for: those of all jobs together, or those of each group. `by` names them where the throttle
- * has both; without it they are those of all. Throws `InvalidArgumentError` if it has no such rules.
+ * Which rules a change of this queue's throttle is for: those of all jobs together, or those of each group. `by` names
+ * them where the throttle has both; without it they are those of all. Throws `InvalidArgumentError` if it has no such rules,
+ * or the queue has no throttle.
  */
-export function changedBy(queue: string, throttle: Counting, by: Throttle['by'] | undefined): Throttle['by'] {
+export function changedBy(
+  queue: string,
+  throttle: Counting | undefined,
+  by: Throttle['by'] | undefined,
+): Throttle['by'] {
+  if (throttle === undefined)
+    throw new InvalidArgumentError(
+      `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
+    )
   if (by === undefined || by === throttle.by || (by === 'group' && throttle.eachGroup !== undefined))
     return by ?? throttle.by
   throw new InvalidArgumentError(

@@ -3,12 +3,11 @@
  * holds and pauses of groups.
  */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import { groupRules, type Throttle, type ThrottleRule } from '../../../core/queue/throttle.js'
-import { defined } from '../../../core/values/defined.js'
 import type { GroupRates, HoldsQuery, StoredHold, StoredHolds, ThrottleState } from '../../contract/throttles.js'
 import { refuseRates } from '../../rules/throttle/own-rates.js'
-import { changedBy, subjectOf } from '../../rules/throttle/throttle-subjects.js'
+import { throttleState } from '../../rules/throttle/throttle-state.js'
+import { changedBy } from '../../rules/throttle/throttle-subjects.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -39,26 +38,13 @@ export class SqliteThrottleAdmin {
     if (throttle === undefined) return undefined
     const mono = clock.mono()
     const { settings } = throttle
-    const hasGroups = groupRules(settings) !== undefined
-    const subject = group === undefined || !hasGroups ? undefined : subjectOf(settings, group)
-    const rate = subject === undefined ? undefined : throttle.rateOf(group!)
-    const quietForMs = throttle.quietForMs(mono, subject)
-    // Rules for all count without a group too.
-    const counted = settings.by === 'queue' ? '' : subject
-    const ofGroup = settings.by === 'queue' ? subject : undefined
+    const state = throttleState(settings, throttle, mono, group)
+    const heldForMs = queues.rowsOf(queue).map((row) => this.#heldUntil(row, group) - mono)
     return {
-      throttle: settings,
+      ...state,
       queues: [...new Set(throttles.sharing(settings.scope).map(({ name }) => name))].sort(),
-      hits: counted === undefined ? settings.rules.map(() => 0) : throttle.hits(counted, mono),
-      ...(ofGroup === undefined ? {} : { groupHits: throttle.hits(ofGroup, mono) }),
-      forMs: Math.max(
-        quietForMs,
-        ...[counted, ofGroup].map((of) => (of === undefined ? 0 : throttle.waitMs(of, mono))),
-        ...queues.rowsOf(queue).map((row) => this.#heldUntil(row, group) - mono),
-      ),
-      quietForMs,
-      ...defined({ rate }),
-      ...(hasGroups ? { groups: throttle.groups(mono) } : {}),
+      forMs: Math.max(state.forMs, ...heldForMs),
+      ...(groupRules(settings) === undefined ? {} : { groups: throttle.groups(mono) }),
     }
   }
 
@@ -73,12 +59,9 @@ export class SqliteThrottleAdmin {
   set(queue: string, rules: readonly ThrottleRule[], by?: Throttle['by']): void {
     const { queues, throttles, lanes } = this.#transaction
     const throttle = throttles.of(queues.get(queue))
-    if (throttle === undefined)
-      throw new InvalidArgumentError(
-        `queue '${queue}' has no throttle whose rules could be set; give it one by \`throttle\` in its options first.`,
-      )
-    throttle.change(rules, changedBy(queue, throttle.settings, by))
-    for (const row of throttles.sharing(throttle.settings.scope)) {
+    const changed = changedBy(queue, throttle?.settings, by)
+    throttle!.change(rules, changed)
+    for (const row of throttles.sharing(throttle!.row.scope)) {
       row.shut_until = null
       lanes.openAll(row)
       this.#transaction.ring(row)
