@@ -7,7 +7,6 @@ import { dead, type JobRow, running, stateNames } from '../../rows/job-row.js'
 import { morgueOf } from '../../rows/queue-row.js'
 import type { Row, SqlValue } from '../../rows/stored-text.js'
 import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
-import type { Statement } from '../file/sqlite-driver.js'
 import { readyPools } from '../file/sqlite-schema.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -78,7 +77,6 @@ const timePaths: Readonly<Record<QueueKind, readonly ListPath[]>> = {
 export class SqliteList {
   readonly #transaction: SqliteTransaction
   readonly #look: SqliteLook
-  readonly #statements = new Map<string, Statement>()
 
   constructor(transaction: SqliteTransaction, look: SqliteLook) {
     this.#transaction = transaction
@@ -131,7 +129,7 @@ export class SqliteList {
     const order = [...columns, tieOf(one, queue.kind)].map((column) =>
       descending && column !== 'position' ? `${column} DESC` : column,
     )
-    const statement = this.#prepared(
+    const statement = this.#transaction.prepared(
       `SELECT * FROM job INDEXED BY ${index} WHERE qid = ?1 AND ${where} AND ${visible} ${after === undefined ? '' : beyond(one, queue.kind)} ORDER BY ${order.join(', ')} LIMIT ?4`,
     )
     const now = this.#transaction.clock.now()
@@ -139,15 +137,6 @@ export class SqliteList {
     const values: SqlValue[] = [isDead ? morgueOf(queue) : queue.qid, now, deadBy, limit]
     const bound = after === undefined ? [] : boundPosition(one, queue.kind, after)
     return statement.all(...values, ...bound) as (Row & JobRow)[]
-  }
-
-  #prepared(sql: string): Statement {
-    let statement = this.#statements.get(sql)
-    if (statement === undefined) {
-      statement = this.#transaction.db.prepare(sql)
-      this.#statements.set(sql, statement)
-    }
-    return statement
   }
 }
 

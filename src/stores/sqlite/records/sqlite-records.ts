@@ -85,7 +85,6 @@ interface Change {
 export class SqliteRecords {
   readonly #transaction: SqliteTransaction
   readonly #settle: SqliteSettle
-  readonly #statements = new Map<string, Statement>()
   readonly #state: Statement
   readonly #markNoted: Statement
 
@@ -355,16 +354,10 @@ export class SqliteRecords {
   }
 
   #inPool(columns: string, where: 'all' | 'failed', pool: SelectedPool, revives: boolean): Statement {
-    const sql = `SELECT ${columns} FROM job INDEXED BY ${pool.index}
+    return this.#transaction.prepared(`SELECT ${columns} FROM job INDEXED BY ${pool.index}
       WHERE qid = ?1 AND ${pool.where} AND (state <> ${running} OR iif(?4 IS NULL, cancelling = 0, successor_ready = 0 AND successor_stamp >= ?4)) AND (state <> ${dead} OR finished_at > ?2)
       ${where === 'failed' ? 'AND attempt > 1' : ''}${pool.index === 'job_retries' ? ' AND state <= 2' : ''}${revives ? `AND noted & ${noteBits.cut} = 0` : ''}
-      ORDER BY ${pool.order} LIMIT ?3`
-    let statement = this.#statements.get(sql)
-    if (statement === undefined) {
-      statement = this.#transaction.db.prepare(sql)
-      this.#statements.set(sql, statement)
-    }
-    return statement
+      ORDER BY ${pool.order} LIMIT ?3`)
   }
 }
 

@@ -107,14 +107,20 @@ export class SqliteTransaction {
     this.#commit.run()
   }
 
+  /** The statement of a text that is put together for a call: the same text is prepared once. */
+  prepared(sql: string): Statement {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.db.prepare(sql)
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+
   /** Runs a call that is written as steps for any SQL store. */
   run<Answer>(steps: SqlSteps<Answer>): Answer {
     return atOnce(steps, ({ sql, values, gives }) => {
-      let statement = this.#statements.get(sql)
-      if (statement === undefined) {
-        statement = this.db.prepare(sql)
-        this.#statements.set(sql, statement)
-      }
+      const statement = this.prepared(sql)
       if (gives === 'all') return statement.all(...values)
       return gives === 'first' ? statement.get(...values) : Number(statement.run(...values).changes)
     })
