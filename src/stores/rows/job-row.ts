@@ -15,6 +15,8 @@ export const completed = 3
 export const dead = 4
 /** A join waits for its members, or a job for a signal. */
 export const waiting = 5
+/** A join goes before its members, whose ends would make it dead. */
+export const waitingStates = [waiting, ready, scheduled]
 export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead', 'waiting'] as const
 
 /**

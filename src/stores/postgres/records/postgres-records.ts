@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { JobState } from '../../../core/job/job.js'
 import { systemClock } from '../../../core/platform/clock.js'
 import type { JobSelection, Records, Step } from '../../contract/job-records.js'
-import { completed, dead, ready, running, scheduled, waiting } from '../../rows/job-row.js'
+import { completed, dead, running, scheduled, waiting, waitingStates } from '../../rows/job-row.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
 import { refuseNewPlace } from '../../rules/queue-form.js'
@@ -46,9 +46,6 @@ interface RecordsParts {
   readonly wait: PostgresWait
   readonly reshards: PostgresReshard
 }
-
-/** A join goes before its members, whose ends would make it dead. */
-const waitingStates = [waiting, ready, scheduled]
 
 export function postgresRecords({ connection, queues, recovery, settle, wait, reshards }: RecordsParts): Records {
   const look = new PostgresLook(connection, queues, reshards)

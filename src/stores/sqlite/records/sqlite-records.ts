@@ -15,6 +15,7 @@ import {
   running,
   scheduled,
   stateNames,
+  waitingStates,
   waiting,
 } from '../../rows/job-row.js'
 import { morgueOf, storedQueue } from '../../rows/queue-row.js'
@@ -33,9 +34,6 @@ import type { SqliteSettle } from '../work/sqlite-settle.js'
 
 /** The most failed jobs that are sorted. If there are more, a step goes along the order instead. */
 const sortLimit = 10_000
-
-/** A join goes before its members, whose ends would make it dead. */
-const waitingStates = [waiting, ready, scheduled]
 
 /** Ready jobs: those without a group, then lane by lane, then the suspects. */
 const readyOrder = 'suspect, iif(suspect, NULL, grp), rank, position, rid'
