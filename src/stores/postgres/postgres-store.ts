@@ -19,7 +19,9 @@ import type { Store } from '../contract/store.js'
 import type { StoreHealth } from '../contract/store-health.js'
 import type { WorkerRegistry } from '../contract/worker-registry.js'
 import { mostClaimBytes } from '../rules/claim-weight.js'
+import { liveMessages } from '../sql/live-watches.js'
 import { addHistory, readHistory } from '../sql/sql-history.js'
+import { isWatched, publishLive, readLive, unwatchLive, watchLive } from '../sql/sql-live.js'
 import type { PostgresAddress } from './client/postgres-address.js'
 import { PostgresConnection } from './client/postgres-connection.js'
 import type { MakePostgresClient } from './client/postgres-driver.js'
@@ -33,7 +35,6 @@ import { PostgresJoins } from './joins/postgres-joins.js'
 import { postgresFunctions } from './postgres-functions.js'
 import { postgresTraits } from './postgres-traits.js'
 import { postgresDeaths } from './records/postgres-deaths.js'
-import { postgresLive } from './records/postgres-live.js'
 import { postgresRecords } from './records/postgres-records.js'
 import { postgresRegistry } from './records/postgres-registry.js'
 import { postgresSchedules } from './records/postgres-schedules.js'
@@ -48,6 +49,7 @@ import { extendItems } from './work/postgres-extend.js'
 import type { PostgresIdle } from './work/postgres-idle.js'
 import { PostgresRecovery } from './work/postgres-recovery.js'
 import { PostgresReshard } from './work/postgres-reshard.js'
+import { tellAll, topics } from './work/postgres-ring.js'
 import { PostgresQueues } from './work/postgres-settings.js'
 import { PostgresSettle } from './work/postgres-settle.js'
 import { PostgresUpkeep } from './work/postgres-upkeep.js'
@@ -251,4 +253,45 @@ export class PostgresStore implements Store {
   #refuseClosed(): void {
     if (this.#isClosed) throw new ClosedError('the Postgres store')
   }
+}
+
+interface LiveParts {
+  readonly connection: PostgresConnection
+  readonly runner: StepRunner
+  readonly wait: PostgresWait
+  refuseClosed(): void
+  /** Resolves when the schema is there. */
+  ready(): Promise<void>
+}
+
+/** Live messages: they are rows, and who watches is told of new ones. `closing` aborts when the store is closed. */
+function postgresLive(
+  { connection, runner, wait, refuseClosed, ready }: LiveParts,
+  closing: AbortSignal,
+): LiveMessages {
+  const run: StepRunner['run'] = async (changes, of) => {
+    refuseClosed()
+    await ready()
+    return runner.run(changes, of)
+  }
+  return liveMessages(
+    {
+      refuseClosed,
+      isWatched: (queue) => run(undefined, (now) => isWatched(queue, now)),
+      async publishLive(queue, message) {
+        const isRead = await run('live', (now) => publishLive(queue, message, now))
+        if (isRead) connection.call(tellAll, [topics.live]).catch(() => {})
+        return isRead
+      },
+      readLive: (queue, after) => run(undefined, () => readLive(queue, after)),
+      watchLive: (queue, watcher, forMs) => run('live', (now) => watchLive(queue, watcher, forMs, now)),
+      // Also while the store is being closed.
+      unwatchLive: (queue, watcher) => runner.run('live', () => unwatchLive(queue, watcher)),
+      async listen(over) {
+        await ready()
+        return wait.ear([topics.live], over)
+      },
+    },
+    closing,
+  )
 }

@@ -1,8 +1,8 @@
-/** The memory store's records: administration of the jobs of its queues, and listings of them. */
+/** The memory store's records: administration of the jobs of its queues, listings of them, and the deaths that nobody was told of. */
 
 import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState } from '../../../core/job/job.js'
-import type { JobSelection, ListQuery, Page, Records, Step } from '../../contract/job-records.js'
+import type { Deaths, JobSelection, ListQuery, Page, Records, Step } from '../../contract/job-records.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
@@ -236,6 +236,24 @@ export function memoryRecords(store: MemoryAdmin): Records {
     },
   }
 }
+/** The facet `deaths`: the deaths of jobs that nobody was told of. */
+export function memoryDeaths(store: MemoryAdmin): Deaths {
+  return {
+    async untold(names, tasks, limit) {
+      const shards = names.flatMap((name) => store.queues().shardsOf(name))
+      const untold = shards.flatMap((shard) => shard.untold)
+      return untold.filter(({ task }) => tasks.includes(task)).slice(0, limit)
+    },
+
+    async told(name, deaths) {
+      for (const { id, number } of deaths) {
+        const queue = store.queues().holding(name, id)
+        queue.untold = queue.untold.filter((death) => death.number !== number || death.id !== id)
+      }
+    },
+  }
+}
+
 
 /** Removes a job by hand. */
 function removed(queue: MemoryQueue, job: MemoryJob, now: number): true {
