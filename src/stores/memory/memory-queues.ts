@@ -1,6 +1,6 @@
 /** The queues of a memory store by name, each with its shards; plain ones have one. */
 
-import { InvalidArgumentError, UnknownQueueError } from '../../core/errors.js'
+import { UnknownQueueError } from '../../core/errors.js'
 import type { QueueLimits } from '../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../core/queue/throttle.js'
 import type { QueueDepth } from '../contract/queue-depth.js'
@@ -8,7 +8,13 @@ import type { QueueBasis, QueueSettings, StoredQueue } from '../contract/queue-s
 import { boundsOf, changedLimits, limitsIn, saidLimits } from '../rules/limit-rules.js'
 import { shardOf } from '../rules/payloads.js'
 import { depthOfShards } from '../rules/queue-counts.js'
-import { refuseGroupBound, refuseOtherForm, refuseSpreading, reshardUnderWay as underWay } from '../rules/queue-form.js'
+import {
+  refuseGroupBound,
+  refuseOtherForm,
+  refusePlain,
+  refuseSpreading,
+  reshardUnderWay as underWay,
+} from '../rules/queue-form.js'
 import { ableSince, dueAt } from '../rules/sequence.js'
 import type { MemoryJob } from './queue/memory-job.js'
 import type { MemoryJoins } from './queue/memory-joins.js'
@@ -63,8 +69,8 @@ export class MemoryQueues {
   /** The shards of an ordered queue. Throws `InvalidArgumentError` for a plain one. */
   ordered(name: string): readonly MemoryOrderedQueue[] {
     const { shards, settings } = this.#entry(name)
-    if (settings.kind === 'ordered') return shards as readonly MemoryOrderedQueue[]
-    throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
+    refusePlain(name, settings.kind)
+    return shards as readonly MemoryOrderedQueue[]
   }
 
   limitsOf(name: string): MemoryLimits<MemoryQueue> {

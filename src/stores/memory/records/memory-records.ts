@@ -1,13 +1,12 @@
 /** The memory store's records: administration of the jobs of its queues, listings of them, and the deaths that nobody was told of. */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import type { JobState } from '../../../core/job/job.js'
 import type { Deaths, JobSelection, ListQuery, Page, Records, Step } from '../../contract/job-records.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
 import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
-import { refuseNewPlace } from '../../rules/queue-form.js'
+import { refuseNewPlace, refuseSelf } from '../../rules/queue-form.js'
 import { dueAt } from '../../rules/sequence.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import type { MemoryQueues } from '../memory-queues.js'
@@ -180,8 +179,8 @@ export function memoryRecords(store: MemoryAdmin): Records {
     async move(from, to) {
       const queues = store.queues()
       queues.ordered(to)
-      if (queues.ordered(from).length > 0 && from === to)
-        throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
+      queues.ordered(from)
+      refuseSelf(from, to)
       const moved = step(from, 'all', [...waitingStates, 'dead'], (queue, job, now) => {
         const target = queues.holding(to, job.spec.id) as MemoryOrderedQueue
         queue.drop(job, now)
@@ -236,6 +235,7 @@ export function memoryRecords(store: MemoryAdmin): Records {
     },
   }
 }
+
 /** The facet `deaths`: the deaths of jobs that nobody was told of. */
 export function memoryDeaths(store: MemoryAdmin): Deaths {
   return {
@@ -253,7 +253,6 @@ export function memoryDeaths(store: MemoryAdmin): Deaths {
     },
   }
 }
-
 
 /** Removes a job by hand. */
 function removed(queue: MemoryQueue, job: MemoryJob, now: number): true {

@@ -1,11 +1,10 @@
 /** Resharding an ordered queue of a Postgres store, and moving its jobs to another, in bounded steps. */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import type { Step } from '../../contract/job-records.js'
 import { stepLimit } from '../../rules/bounds.js'
 import { boundsOf, limitsFrom } from '../../rules/limit-rules.js'
 import { shardOf } from '../../rules/payloads.js'
-import { refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
+import { refusePlain, refuseSelf, refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
 import { adoptIds, arrive, movableIds, setOut } from '../ordered/reshard-functions.js'
 import type { FunctionCaller } from '../schema/sql-function.js'
 import { placesBy } from './places-by.js'
@@ -42,7 +41,7 @@ export class PostgresReshard {
   /** See `Records.move`. */
   async move(from: string, to: string): Promise<Step> {
     const [old, into] = [await this.#ordered(from), await this.#ordered(to)]
-    if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
+    refuseSelf(from, to)
     const step = await this.#bringOver(old.shards, into.shards)
     if (step.changed > 0) for (const { qid } of into.shards) await this.#connection.call(ringQueue, [qid, false, true])
     return step
@@ -69,8 +68,8 @@ export class PostgresReshard {
   /** As it is now. Throws `InvalidArgumentError` for a plain queue. */
   async #ordered(name: string) {
     const of = await this.#queues.current(name)
-    if (of.shards[0]!.kind === 'ordered') return of
-    throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
+    refusePlain(name, of.shards[0]!.kind)
+    return of
   }
 }
 

@@ -5,11 +5,10 @@
  * Each step changes one shard; if the work is interrupted, the next call continues it.
  */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import type { Step } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { shardOf } from '../../rules/payloads.js'
-import { refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
+import { refusePlain, refuseSelf, refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
 import type { RedisQueue } from '../redis-layout.js'
 import type { RedisQueues } from './redis-queues.js'
 import type { RedisShardMigration, ShardState } from './redis-shard-migration.js'
@@ -55,9 +54,9 @@ export class RedisReshard {
   /** See `Records.move`. */
   async move(from: string, to: string): Promise<Step> {
     const [source, target] = await this.#queues.findNow([from, to])
-    refusePlain(source!)
-    refusePlain(target!)
-    if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
+    refusePlain(from, source!.layout.kind)
+    refusePlain(to, target!.layout.kind)
+    refuseSelf(from, to)
     const step = { changed: 0, payloads: 0 }
     for (const shard of source!.shards) {
       for (let isDone = false; !isDone; ) {
@@ -79,7 +78,7 @@ export class RedisReshard {
   async #begun(name: string, count: number): Promise<RedisQueue | undefined> {
     for (;;) {
       const [queue] = await this.#queues.findNow([name])
-      refusePlain(queue!)
+      refusePlain(name, queue!.layout.kind)
       const { layout } = queue!
       if (layout.towards === count) return queue!
       if (layout.towards !== undefined) throw reshardUnderWay(name, layout.towards, count)
@@ -116,11 +115,6 @@ export class RedisReshard {
     const { towards: _, ...stays } = layout
     await this.#queues.change(name, layout, { ...stays, shards: next.length, generation: layout.generation + 1 })
   }
-}
-
-function refusePlain({ name, layout }: RedisQueue): void {
-  if (layout.kind === 'ordered') return
-  throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
 }
 
 /** The largest values that any of these shards has given. */

@@ -1,6 +1,5 @@
 /** Administration of the jobs of a SQLite store: bounded steps over selected jobs. */
 
-import { InvalidArgumentError } from '../../../core/errors.js'
 import type { FieldChanges } from '../../../core/job/job-fields.js'
 import type { Throttle } from '../../../core/queue/throttle.js'
 import type { JobSelection, NewPlace, Records, Step } from '../../contract/job-records.js'
@@ -15,15 +14,15 @@ import {
   running,
   scheduled,
   stateNames,
-  waitingStates,
   waiting,
+  waitingStates,
 } from '../../rows/job-row.js'
 import { morgueOf, storedQueue } from '../../rows/queue-row.js'
 import { storedOrNull } from '../../rows/stored-text.js'
 import { type ThrottleRow, throttleIn } from '../../rows/throttle-row.js'
 import { stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
-import { refuseNewPlace } from '../../rules/queue-form.js'
+import { refuseNewPlace, refuseSelf } from '../../rules/queue-form.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { pools } from '../file/sqlite-schema.js'
 import { countedColumns, jobColumns } from '../rows/sqlite-job.js'
@@ -159,7 +158,7 @@ export class SqliteRecords {
     const { queues, orderedJobs } = this.#transaction
     queues.ordered(to)
     queues.ordered(from)
-    if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
+    refuseSelf(from, to)
     const change = each((row, job, now) => orderedJobs.adopt(row, this.#transaction.holding(to, job.id), job, now))
     const moved = this.#step({ queue: from, where: 'all', states: [...waitingStates, dead], change, ends: true })
     if (moved.changed > 0) this.#transaction.ring(queues.get(to))

@@ -4,11 +4,12 @@
  * and transaction, however many jobs change.
  */
 
-import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
+import { UnknownQueueError } from '../../../core/errors.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
 import type { CountedQueue } from '../../rows/queue-row.js'
 import type { SqlValue } from '../../rows/stored-text.js'
 import { shardOf } from '../../rules/payloads.js'
+import { refusePlain } from '../../rules/queue-form.js'
 import { nextScore, nextStamp } from '../../rules/sequence.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import { queueColumns } from '../file/sqlite-schema.js'
@@ -130,8 +131,8 @@ export class SqliteQueues {
    */
   ordered(name: string): QueueRow {
     const first = this.get(name)
-    if (first.kind === 'ordered') return first
-    throw new InvalidArgumentError(`queue '${name}' is not ordered; only ordered queues are resharded and moved.`)
+    refusePlain(name, first.kind)
+    return first
   }
 
   all(): QueueRow[] {
