@@ -20,6 +20,7 @@ import { defineTask } from '../core/task/task.js'
 import { refuseMore } from '../core/values/call-check.js'
 import type { Duration } from '../core/values/duration.js'
 import { isQueueName, queueNameForm } from '../core/values/ids.js'
+import { keptCall } from '../core/values/kept-call.js'
 import { duration, exactly, parsed, whole } from '../core/values/option-check.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
@@ -45,7 +46,8 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   readonly #task
   readonly #client: Client
   readonly #pops: Pops
-  #store: Promise<Store> | undefined
+  /** The store with this queue open. A failed opening is tried again at the next call. */
+  readonly #connect = keptCall(() => this.#open())
   #limits: readonly ThrottleRule[] = []
   #closed = false
 
@@ -147,17 +149,6 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   /** The same as `close`, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close()
-  }
-
-  /** The store with this queue open. A failed opening is tried again at the next call. */
-  readonly #connect = (): Promise<Store> => {
-    if (this.#store === undefined) {
-      this.#store = this.#open()
-      this.#store.catch(() => {
-        this.#store = undefined
-      })
-    }
-    return this.#store
   }
 
   async #open(): Promise<Store> {

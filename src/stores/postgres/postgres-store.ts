@@ -3,6 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate as breath } from 'node:timers/promises'
 import { ClosedError } from '../../core/errors.js'
+import { keptCall } from '../../core/values/kept-call.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
 import type { Deaths, Records } from '../contract/job-records.js'
@@ -90,7 +91,8 @@ export class PostgresStore implements Store {
   readonly #wait: PostgresWait
   readonly #runner: StepRunner
   readonly #closing = new AbortController()
-  #schema: Promise<void> | undefined
+  /** Resolves when the schema is there. */
+  readonly #ready = keptCall(() => ensureSchema(this.#connection, this.#connection.schema, postgresFunctions))
   #isClosed = false
   /** The calls that have no answer yet, each with the way to reject it. */
   readonly #calls = new Map<Promise<unknown>, (error: Error) => void>()
@@ -158,7 +160,7 @@ export class PostgresStore implements Store {
     }
     // Each watch adds a listener, and the number of watches has no limit.
     setMaxListeners(0, this.#closing.signal)
-    const guard = { refuseClosed: () => this.#refuseClosed(), ready: () => this.#ready() }
+    const guard = { refuseClosed: () => this.#refuseClosed(), ready: this.#ready }
     this.live = postgresLive({ ...parts, ...guard }, this.#closing.signal)
   }
 
@@ -237,17 +239,6 @@ export class PostgresStore implements Store {
     } finally {
       this.#calls.delete(answer)
     }
-  }
-
-  /** Resolves when the schema is there. */
-  #ready(): Promise<void> {
-    this.#schema ??= ensureSchema(this.#connection, this.#connection.schema, postgresFunctions).catch(
-      (error: unknown) => {
-        this.#schema = undefined
-        throw error
-      },
-    )
-    return this.#schema
   }
 
   #refuseClosed(): void {

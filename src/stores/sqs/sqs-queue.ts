@@ -3,6 +3,7 @@
  */
 
 import { ConfigError, StoreRefusedError, StoreUnavailableError } from '../../core/errors.js'
+import { keptCall } from '../../core/values/kept-call.js'
 import { type CallRoom, EntryBatch } from './client/entry-batch.js'
 import { type EntryFailure, mostBatchBytes, type SendEntry, type SqsApi } from './client/sqs-api.js'
 
@@ -30,7 +31,8 @@ export class SqsQueue {
   readonly visibilities: EntryBatch<'ChangeMessageVisibilityBatch'>
   readonly #api: SqsApi
   readonly #room: CallRoom = { mostBytes: mostBatchBytes }
-  #dead: Promise<DeadLetters> | undefined
+  /** The dead-letter queue, which is looked up once. */
+  readonly dead = keptCall(() => this.#findDead())
 
   /** `held`: the number of messages of the queue held here; as many settles can be expected. */
   constructor(
@@ -60,15 +62,6 @@ export class SqsQueue {
   async sendDead(entry: SendEntry): Promise<void> {
     const { sends } = await this.dead()
     throwFailure(await sends.add(entry, bytesOf(entry)), this.names.dead)
-  }
-
-  /** The dead-letter queue, which is looked up once. */
-  dead(): Promise<DeadLetters> {
-    this.#dead ??= this.#findDead().catch((error: unknown) => {
-      this.#dead = undefined
-      throw error
-    })
-    return this.#dead
   }
 
   /** Sends all waiting entries. */

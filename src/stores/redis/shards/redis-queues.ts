@@ -3,6 +3,7 @@
 import { ConfigConflictError, hasCode, StoreUnavailableError, UnknownQueueError } from '../../../core/errors.js'
 import type { QueueLimits } from '../../../core/queue/queue-limits.js'
 import { refuseOtherThrottle, type Throttle } from '../../../core/queue/throttle.js'
+import { keptCall } from '../../../core/values/kept-call.js'
 import type { QueueSettings, StoredQueue } from '../../contract/queue-settings.js'
 import { boundsOf, changedLimits, limitsIn, saidLimits } from '../../rules/limit-rules.js'
 import { refuseGroupBound, refuseOtherForm } from '../../rules/queue-form.js'
@@ -50,7 +51,7 @@ export class RedisQueues {
   /** The settings of the queues that this handle opened, to create them again if the server loses its data. */
   readonly #opened = new Map<string, QueueSettings>()
   /** Each handle looks once whether the namespace has its version, and brings it up to date. */
-  #upToDate: Promise<void> | undefined
+  readonly #isUpToDate = keptCall(() => bringUpToDate(this.#client, this.#namespace))
 
   constructor(client: RedisClient, namespace: string) {
     this.#client = client
@@ -386,14 +387,6 @@ export class RedisQueues {
     await this.#isUpToDate()
     const reply = await this.#client.command('HMGET', [queuesKey(this.#namespace), ...names])
     return listIn(reply).map((text, i) => (text === null ? undefined : layoutOf(names[i]!, textIn(text))))
-  }
-
-  #isUpToDate(): Promise<void> {
-    this.#upToDate ??= bringUpToDate(this.#client, this.#namespace).catch((error: unknown) => {
-      this.#upToDate = undefined
-      throw error
-    })
-    return this.#upToDate
   }
 
   #run(shard: RedisShard, script: ShardScript | ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply> {
