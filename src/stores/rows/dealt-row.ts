@@ -3,11 +3,9 @@
  * the share decides is written into these rows; the jobs are taken by the claim. Pure.
  */
 
-import { groupRules } from '../../core/queue/throttle.js'
 import type { ClaimFrom } from '../contract/claim.js'
 import { upkeepLimit } from '../rules/bounds.js'
-import { type DealtQueue, type ReadyPool, turnStep } from '../rules/fair-share.js'
-import { subjectOf } from '../rules/throttle/throttle-subjects.js'
+import { type DealtQueue, dealtThrottles, type ReadyPool, turnStep } from '../rules/fair-share.js'
 import type { HeldLanes } from './held-lanes.js'
 import { running } from './job-row.js'
 import { type CountedQueue, hasLanes, isStopped, ordinary } from './queue-row.js'
@@ -60,24 +58,19 @@ export class DealtRow implements DealtQueue {
     this.#mono = moment.mono
     this.#hand = hand
     if (throttle === undefined) return
-    const counting = (subjectOf: (group: string) => string, hasMore: (group: string) => boolean) => ({
-      hasMore,
-      permits: (group: string) => throttle.permits(subjectOf(group), moment),
-      started: (group: string, count: number) =>
-        throttle.started(subjectOf(group), count, hasMore(group), moment, lateMs),
-      rests: () => throttle.rests(subjectOf(''), moment),
-    })
-    const some = (has: (one: CountedQueue) => boolean) => sharing().some((one) => !isStopped(one) && has(one))
-    if (throttle.by === 'queue')
-      this.whole = counting(
-        () => '',
-        () => some((one) => ordinary(one) > 0),
-      )
-    if (groupRules(throttle.settings) !== undefined)
-      this.perGroup = counting(
-        (group) => subjectOf(throttle.settings, group),
-        (group) => some((one) => lanes.readyIn(one, group) > 0),
-      )
+    const isReadyIn = (one: CountedQueue, group?: string) =>
+      (group === undefined ? ordinary(one) : lanes.readyIn(one, group)) > 0
+    const { whole, perGroup } = dealtThrottles(
+      throttle.settings,
+      {
+        permits: (subject) => throttle.permits(subject, moment),
+        started: (subject, count, hasMore) => throttle.started(subject, count, hasMore, moment, lateMs),
+        rests: (subject) => throttle.rests(subject, moment),
+      },
+      (group) => sharing().some((one) => !isStopped(one) && isReadyIn(one, group)),
+    )
+    this.whole = whole
+    this.perGroup = perGroup
   }
 
   get ordinary(): number {

@@ -4,6 +4,9 @@
  * translation.
  */
 
+import { groupRules, type Throttle } from '../../core/queue/throttle.js'
+import { subjectOf } from './throttle/throttle-subjects.js'
+
 /** The most lanes that one claim looks into: lanes that turn out to be shut are passed over. */
 export const mostVisits = 1_000
 
@@ -77,6 +80,39 @@ interface DealtThrottle {
   hasMore(group: string): boolean
   /** Nothing is left that could start. */
   rests(): void
+}
+
+/** The counters of a throttle, by the subjects that it counts, at the moment of the claim. */
+interface SubjectCounters {
+  permits(subject: string): { readonly permits: number; readonly forMs: number }
+  /** `hasMore`: whether anything is left that could start. */
+  started(subject: string, count: number, hasMore: boolean): void
+  rests(subject: string): void
+}
+
+/** The throttle of a queue for all jobs together, and that for each group. `hasMore`: whether any queue of its scope has a ready job, or one of this group. */
+export function dealtThrottles(
+  throttle: Throttle,
+  counters: SubjectCounters,
+  hasMore: (group?: string) => boolean,
+): Pick<DealtQueue, 'whole' | 'perGroup'> {
+  const counting = (subjectIn: (group: string) => string, hasMore: (group: string) => boolean): DealtThrottle => ({
+    hasMore,
+    permits: (group) => counters.permits(subjectIn(group)),
+    started: (group, count) => counters.started(subjectIn(group), count, hasMore(group)),
+    rests: () => counters.rests(subjectIn('')),
+  })
+  const isOfAll = throttle.by === 'queue'
+  const isOfGroups = groupRules(throttle) !== undefined
+  return {
+    whole: isOfAll
+      ? counting(
+          () => '',
+          () => hasMore(),
+        )
+      : undefined,
+    perGroup: isOfGroups ? counting((group) => subjectOf(throttle, group), hasMore) : undefined,
+  }
 }
 
 /**

@@ -1,11 +1,9 @@
 /** A queue of the memory store, as the fair share of one claim sees it. */
 
-import { groupRules } from '../../../core/queue/throttle.js'
 import type { ClaimFrom } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type ClaimLoad, isLoaded } from '../../rules/claim-weight.js'
-import type { DealtQueue, ReadyPool } from '../../rules/fair-share.js'
-import { subjectOf } from '../../rules/throttle/throttle-subjects.js'
+import { type DealtQueue, dealtThrottles, type ReadyPool } from '../../rules/fair-share.js'
 import type { MemoryJob } from '../queue/memory-job.js'
 import { groupOf } from '../queue/memory-limits.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
@@ -40,24 +38,20 @@ export class MemoryFairShare implements DealtQueue {
     this.#load = load
     this.#takeOne = takeOne
     const { throttle } = queue.limits
-    const counting = (subjectOf: (group: string) => string, hasMore: (group: string) => boolean) => ({
-      hasMore,
-      permits: (group: string) => throttle!.permits(subjectOf(group), now, run),
-      started: (group: string, count: number) =>
-        throttle!.started(subjectOf(group), count, hasMore(group), now, lateMs),
-      rests: () => throttle!.rests(subjectOf(''), now),
-    })
-    const some = (has: (one: LimitedShard) => boolean) => throttle!.sharing.some((one) => !one.isStopped && has(one))
-    if (throttle?.told.by === 'queue')
-      this.whole = counting(
-        () => '',
-        () => some(({ ready }) => ready.size > 0),
-      )
-    if (throttle !== undefined && groupRules(throttle.told) !== undefined)
-      this.perGroup = counting(
-        (group) => subjectOf(throttle.told, group),
-        (group) => some((one) => one.lane(group).length > 0),
-      )
+    if (throttle === undefined) return
+    const isReadyIn = (one: LimitedShard, group?: string) =>
+      (group === undefined ? one.ready.size : one.lane(group).length) > 0
+    const { whole, perGroup } = dealtThrottles(
+      throttle.told,
+      {
+        permits: (subject) => throttle.permits(subject, now, run),
+        started: (subject, count, hasMore) => throttle.started(subject, count, hasMore, now, lateMs),
+        rests: (subject) => throttle.rests(subject, now),
+      },
+      (group) => throttle.sharing.some((one) => !one.isStopped && isReadyIn(one, group)),
+    )
+    this.whole = whole
+    this.perGroup = perGroup
   }
 
   get ordinary(): number {
