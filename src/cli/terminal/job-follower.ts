@@ -1,7 +1,7 @@
 /** A job follower: prints the changes of a job (its state, its progress, its log) as lines or as records. */
 
 import { linesOf, newIn } from '../../client/jobs/log-tail.js'
-import type { JobRecord } from '../../core/job/job.js'
+import { isEndState, type JobRecord } from '../../core/job/job.js'
 import { formatDuration } from '../../core/values/duration.js'
 import { printable } from '../printable.js'
 import { timeOfDay } from './figures.js'
@@ -28,7 +28,7 @@ export class JobFollower {
     const changed = (of: (job: JobRecord) => string) => (of(job) === of(before) || of(job) === '' ? [] : [of(job)])
     const [stands, progress] = [changed(standing), changed(progressWords)]
     if (text === '' && stands.length + progress.length === 0) return
-    const isOver = isEnded(job)
+    const isOver = isEndState(job.state)
     const { log: _, ...rest } = job
     this.#terminal.print(text === '' ? rest : { ...rest, log: text }, () => [
       ...(isOver ? [] : this.#lines(stands)),
@@ -54,10 +54,6 @@ export class JobFollower {
 /** The log as lines that are indented more than all others. */
 export function logLines(text: string): string[] {
   return linesOf(text).map((line) => `  ${printable(line.replace(/\r$/, ''))}`)
-}
-
-export function isEnded({ state }: JobRecord): boolean {
-  return state === 'completed' || state === 'dead' || state === 'cancelled'
 }
 
 /** The state of a job, as one line. */

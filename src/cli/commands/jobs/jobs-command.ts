@@ -8,6 +8,7 @@ import { explainedJob } from '../../../client/jobs/wait-facts.js'
 import { hasCode, JobCancelledError, JobDeadError } from '../../../core/errors.js'
 import {
   highestPriority,
+  isEndState,
   type JobRecord,
   type JobState,
   jobStates,
@@ -22,7 +23,7 @@ import { durationFlag, wholeFlag } from '../../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../../mill-command.js'
 import { OperationError, signalExitCode, UsageError } from '../../process/exit-code.js'
 import { counted } from '../../terminal/figures.js'
-import { isEnded, JobFollower } from '../../terminal/job-follower.js'
+import { JobFollower } from '../../terminal/job-follower.js'
 import { recordLines } from '../../terminal/record-lines.js'
 import type { Terminal } from '../../terminal/terminal.js'
 import { listFilterIn, withFilter } from './filter-flags.js'
@@ -197,7 +198,7 @@ async function follow(
   const follower = new JobFollower(first, terminal)
   let isAway = false
   for (let job: JobRecord | undefined = first; !over.aborted; ) {
-    if (job === undefined || isEnded(job)) return ended(job, first, mill)
+    if (job === undefined || isEndState(job.state)) return ended(job, first, mill)
     await delay(everyMs, undefined, { signal: over }).catch(() => {})
     if (over.aborted) return
     try {
