@@ -145,7 +145,7 @@ const ordered = `
 `
 
 const limited = `
-@ postgres/limits/lane-functions.js
+@ postgres/limits/limit-functions.js
 * a job of a paused group gives its lane a turn
 - turn = CASE WHEN NOT paused THEN turns[i] END, blocked = paused
 + turn = turns[i], blocked = paused

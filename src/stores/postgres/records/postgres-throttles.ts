@@ -16,7 +16,7 @@ import type { PostgresConnection } from '../client/postgres-connection.js'
 import { LimitedQueue } from '../limits/limited-queue.js'
 import { type LimitsLook, spansOf } from '../limits/limits-look.js'
 import { lookAtLimits } from '../limits/look-function.js'
-import { countGroups, listHolds, listRates, pauseGroup, releaseHolds, tuneScope } from '../limits/throttle-functions.js'
+import { countGroups, listHolds, listRates, pauseGroup, releaseHolds, tuneScope } from '../limits/limit-functions.js'
 import { ringFor } from '../work/limited-ring.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
 
@@ -50,10 +50,8 @@ export class PostgresThrottles implements Throttles {
       const state = throttleState(settings, throttle, mono, group)
       const hasGroups = groupRules(settings) !== undefined
       if (hasGroups) throttle.groups(mono)
-      const answer = await this.#connection.call(countGroups, [
-        settings.scope,
-        JSON.stringify(limited.counters.questions),
-      ])
+      const questions = JSON.stringify(limited.counters.questions)
+      const answer = await this.#connection.call(countGroups, [settings.scope, questions])
       const { queues, groups } = answer as { queues: string[]; groups: number }
       return {
         ...state,
