@@ -288,32 +288,10 @@ export function firstState(record: Buffer): string {
 }
 
 /** The part of an ended job that is remembered. */
-function bare({
-  queue,
-  id,
-  task,
-  state,
-  priority,
-  attempt,
-  crashes,
-  createdAt,
-  updatedAt,
-  runAt,
-  finishedAt,
-  reason,
-}: StoredJob): StoredJob {
+function bare(job: StoredJob): StoredJob {
+  const { queue, id, task, state, priority, attempt, crashes, createdAt, updatedAt, runAt, finishedAt, reason } = job
   return {
-    queue,
-    id,
-    task,
-    state,
-    payload: '',
-    priority,
-    attempt,
-    crashes,
-    createdAt,
-    updatedAt,
-    runAt,
+    ...{ queue, id, task, state, payload: '', priority, attempt, crashes, createdAt, updatedAt, runAt },
     ...(finishedAt === undefined ? {} : { finishedAt }),
     ...(reason === undefined ? {} : { reason }),
   }
