@@ -3,11 +3,52 @@
 import type { FieldChanges } from '../../core/job/job-fields.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { JobSelection } from '../../stores/contract/job-records.js'
-import type { ClaimRef, Command } from './command.js'
-import type { Dice } from './dice.js'
+import type { QueueSettings } from '../../stores/contract/queue-settings.js'
+import type { ClaimRef, Command, PlannedJob } from './command.js'
+import { Dice } from './dice.js'
 
 export const workers: readonly string[] = ['worker-1', 'worker-2', 'worker-3']
 export const reasons: readonly string[] = ['stop', 'obsolete', 'Grüße']
+
+/** The latest claim. */
+export const latest: ClaimRef = { back: 0, stale: false }
+
+/** A sequence from a seed: its first command opens the queues, and `next` draws what follows. */
+export function drawn(
+  seed: number,
+  steps: number,
+  queues: readonly QueueSettings[],
+  next: (dice: Dice, step: number) => readonly Command[],
+): Command[] {
+  const dice = new Dice(seed)
+  const commands: Command[] = [{ handle: 0, verb: 'open', queues }]
+  while (commands.length < steps) commands.push(...next(dice, commands.length))
+  return commands.slice(0, steps)
+}
+
+/** A call of the step; sometimes it has the id of an earlier one, mostly with other jobs. */
+export function callId(dice: Dice, step: number, again = 0.12): string {
+  return dice.chance(again) ? `call-${dice.whole(0, step)}` : `call-${step}`
+}
+
+/** When a job is due: mostly at once. */
+export function due(dice: Dice): Pick<PlannedJob, 'delayMs' | 'runInMs'> {
+  return dice.weighted<Pick<PlannedJob, 'delayMs' | 'runInMs'>>([
+    [6, {}],
+    [2, { delayMs: dice.pick([0, 1, 1_000, 5_000, 90_000]) }],
+    [2, { runInMs: dice.pick([-60_000, -1, 0, 1, 2_000, 30_000]) }],
+  ])
+}
+
+/** A worker that claims, sometimes alone. */
+export function claimer(dice: Dice) {
+  return {
+    worker: dice.pick(workers),
+    leaseMs: dice.pick([1_000, 5_000, 30_000]),
+    ...maybe(dice, { alone: true }, 0.4),
+    ...maybe(dice, { heads: true }, 0.4),
+  }
+}
 
 export function ref(dice: Dice): ClaimRef {
   return { back: Math.floor(dice.random() ** 2 * 6), stale: dice.chance(0.05) }

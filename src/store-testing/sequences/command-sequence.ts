@@ -8,9 +8,14 @@ import type { NewJob } from '../../stores/contract/new-job.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import {
+  callId,
+  claimer,
+  drawn,
+  due,
   extension,
   failure,
   fields,
+  latest,
   listQuery,
   maybe,
   newPlace,
@@ -23,7 +28,7 @@ import {
   worker,
   workers,
 } from './command-parts.js'
-import { Dice } from './dice.js'
+import type { Dice } from './dice.js'
 import { limitChange, opening } from './limit-changes.js'
 
 /** The queues of every sequence, as its first command opens them: roomy, tight and last in first out, and impatient. */
@@ -37,13 +42,9 @@ const names = sequenceQueues.map(({ name }) => name)
 const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'É', '\uffee', '🎈', 'z']
 
 export function commandSequence(seed: number, steps: number): Command[] {
-  const dice = new Dice(seed)
-  const commands: Command[] = [{ handle: 0, verb: 'open', queues: sequenceQueues }]
-  while (commands.length < steps) {
-    const step = commands.length
-    commands.push(...(dice.chance(0.08) ? dice.pick([crash, change, together])(dice, step) : [command(dice, step)]))
-  }
-  return commands.slice(0, steps)
+  return drawn(seed, steps, sequenceQueues, (dice, step) =>
+    dice.chance(0.08) ? dice.pick([crash, change, together])(dice, step) : [command(dice, step)],
+  )
 }
 
 /** Commands in a row: a worker dies holding jobs, and then their leases end in some way. */
@@ -56,7 +57,6 @@ function crash(dice: Dice, step: number): Command[] {
     const by = { worker, leaseMs, alone }
     return { handle, verb: 'claim', from: [{ queue, limit: dice.pick([1, 2, 5]) }], by }
   }
-  const latest = { back: 0, stale: false }
   const settled = (end: Settlement): Command => ({ handle, verb: 'settle', items: [{ claim: latest, end }] })
   const death = dice.weighted<Command>([
     [7, { handle, verb: 'advance', ms: 1_000 }],
@@ -201,18 +201,12 @@ function queueName(dice: Dice): string {
   return dice.chance(0.3) ? names[0]! : dice.pick(names)
 }
 
-/** One in eight calls has the id of an earlier one, mostly with other jobs. */
 function enqueueCall(dice: Dice, step: number) {
-  const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
-  return { callId, queue: queueName(dice), jobs: dice.several(1, 4, () => job(dice)) }
+  return { callId: callId(dice, step), queue: queueName(dice), jobs: dice.several(1, 4, () => job(dice)) }
 }
 
 function job(dice: Dice): PlannedJob {
-  const due = dice.weighted([
-    [6, {}],
-    [2, { delayMs: dice.pick([0, 1, 1_000, 5_000, 90_000]) }],
-    [2, { runInMs: dice.pick([-60_000, -1, 0, 1, 2_000, 30_000]) }],
-  ])
+  const when = due(dice)
   return {
     id: dice.pick(ids),
     task: dice.pick(tasks),
@@ -229,7 +223,7 @@ function job(dice: Dice): PlannedJob {
     ...maybe(dice, { tellsDeath: true as const }, 0.4),
     ...maybe(dice, { meta: '{"trace":"ü"}' as NewJob['payload'] }, 0.3),
     ...maybe(dice, { fields: { node: dice.pick(['eu-3', 'Grüße = "ü"\0']), n: dice.whole(0, 9) } }, 0.15),
-    ...due,
+    ...when,
   }
 }
 
@@ -239,13 +233,7 @@ function claim(dice: Dice) {
     limit: dice.pick([0, 1, 1, 2, 5]),
     ...maybe(dice, { leaseMs: 60_000 }, 0.15),
   }))
-  const by = {
-    worker: dice.pick(workers),
-    leaseMs: dice.pick([1_000, 5_000, 30_000]),
-    ...maybe(dice, { alone: true }, 0.4),
-    ...maybe(dice, { heads: true }, 0.4),
-  }
-  return { from, by }
+  return { from, by: claimer(dice) }
 }
 
 function end(dice: Dice): Settlement {

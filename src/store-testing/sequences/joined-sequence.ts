@@ -7,8 +7,19 @@ import type { NewJoin, NewSet } from '../../stores/contract/new-join.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import { memberId } from '../../stores/rules/join-rules.js'
 import type { Command, PlannedCall, PlannedJob, Settlement } from './command.js'
-import { extension, failure, listQuery, maybe, reasons, ref, someoneElse, where, workers } from './command-parts.js'
-import { Dice } from './dice.js'
+import {
+  drawn,
+  extension,
+  failure,
+  listQuery,
+  maybe,
+  reasons,
+  ref,
+  someoneElse,
+  where,
+  workers,
+} from './command-parts.js'
+import type { Dice } from './dice.js'
 
 /** The queues of every joined sequence: of joins above all, of members above all, and one that is soon full. */
 export const joinedQueues: readonly QueueSettings[] = [
@@ -35,26 +46,16 @@ interface PlannedJoin {
 const mostPlans = 5
 
 export function joinedSequence(seed: number, steps: number): Command[] {
-  const dice = new Dice(seed)
   const plans: { joins: PlannedJoin[]; graph: Command }[] = []
-  const commands: Command[] = [{ handle: 0, verb: 'open', queues: joinedQueues }]
-  while (commands.length < steps) {
-    const step = commands.length
+  return drawn(seed, steps, joinedQueues, (dice, step) => {
     if (plans.length === 0 || dice.chance(0.13)) {
       plans.unshift(planned(dice, step))
       plans.splice(mostPlans)
-      commands.push(plans[0]!.graph)
-    } else
-      commands.push(
-        command(
-          dice,
-          step,
-          plans.flatMap(({ joins }) => joins),
-          dice.pick(plans).graph,
-        ),
-      )
-  }
-  return commands.slice(0, steps)
+      return [plans[0]!.graph]
+    }
+    const joins = plans.flatMap((plan) => plan.joins)
+    return [command(dice, step, joins, dice.pick(plans).graph)]
+  })
 }
 
 /** A graph of one join, or of one that is a member of another. */
@@ -194,7 +195,6 @@ function command(dice: Dice, step: number, joins: readonly PlannedJoin[], again:
   ])()
 }
 
-/** Of a sealed set only members that were added before are added again. */
 /** Mostly the next members of an open set, sometimes the last ones again. */
 function moreMembers(dice: Dice, step: number, join: PlannedJoin, set: PlannedSet) {
   const from = Math.max(0, set.next - dice.pick([0, 0, 1, 2]))

@@ -8,8 +8,21 @@
 import type { Throttle, ThrottleRule } from '../../core/queue/throttle.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
-import { extension, failure, listQuery, maybe, newPlace, ref, someoneElse, where, workers } from './command-parts.js'
-import { Dice } from './dice.js'
+import {
+  callId,
+  drawn,
+  extension,
+  failure,
+  latest,
+  listQuery,
+  maybe,
+  newPlace,
+  ref,
+  someoneElse,
+  where,
+  workers,
+} from './command-parts.js'
+import type { Dice } from './dice.js'
 import { changedRate, changedRules, otherRunning, ratedGroup } from './limit-changes.js'
 
 const rule = (limit: number, windowMs: number, even: Partial<ThrottleRule> = {}): ThrottleRule => ({
@@ -61,17 +74,10 @@ const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'É', '\uffee', '🎈']
 const groups = ['x', 'y', 'É', '\uffee', '🎈']
 
 export function limitedSequence(seed: number, steps: number): Command[] {
-  const dice = new Dice(seed)
-  const commands: Command[] = [{ handle: 0, verb: 'open', queues: limitedQueues }]
-  while (commands.length < steps) {
-    const step = commands.length
-    commands.push(
-      ...(dice.chance(0.12)
-        ? dice.pick([rush, rush, weighted, rated, catchUp, holdTwice, pauseGroup, crash, recovered])(dice, step)
-        : [command(dice, step)]),
-    )
-  }
-  return commands.slice(0, steps)
+  const rows = [rush, rush, weighted, rated, catchUp, holdTwice, pauseGroup, crash, recovered]
+  return drawn(seed, steps, limitedQueues, (dice, step) =>
+    dice.chance(0.12) ? dice.pick(rows)(dice, step) : [command(dice, step)],
+  )
 }
 
 /** Commands in a row: many jobs of a queue, and one claim after the other as soon as its limits permit. */
@@ -92,7 +98,7 @@ function rush(dice: Dice, step: number): Command[] {
     ...(dice.chance(0.3)
       ? [{ handle, verb: 'set throttle', ...changedRules(dice, limitedQueues) } as const, ...claims()]
       : []),
-    { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
+    { handle, verb: 'settle', items: [{ claim: latest, end: end(dice) }] },
     ...claims(),
   ]
 }
@@ -116,7 +122,7 @@ function weighted(dice: Dice, step: number): Command[] {
     { handle, verb: 'resume', queue },
     { handle, verb: 'enqueue', calls: [{ callId: `call-${step}`, queue, jobs }] },
     ...dice.several(3, 6, claim),
-    { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
+    { handle, verb: 'settle', items: [{ claim: latest, end: end(dice) }] },
     claim(),
   ]
 }
@@ -172,7 +178,7 @@ function crash(dice: Dice, step: number): Command[] {
     {
       handle,
       verb: 'settle',
-      items: [{ claim: { back: 0, stale: false }, end: { kind: 'release', delayMs: 0, hold } }],
+      items: [{ claim: latest, end: { kind: 'release', delayMs: 0, hold } }],
     },
     ask(1, 30_000, true),
     { handle, verb: 'advance', ms: dice.pick([3_999, 4_000, 5_001]) },
@@ -261,7 +267,7 @@ function pauseGroup(dice: Dice, step: number): Command[] {
     enqueue(1),
     ...(dice.chance(0.5) ? [claim] : []),
     { handle, verb: 'pause group', queue, group },
-    { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end: end(dice) }] },
+    { handle, verb: 'settle', items: [{ claim: latest, end: end(dice) }] },
     claim,
     enqueue(6),
     { handle, verb: 'advance', ms: dice.pick([1, 1_000, 4_000]) },
@@ -326,14 +332,14 @@ function command(dice: Dice, step: number): Command {
 }
 
 function enqueueCall(dice: Dice, step: number) {
-  const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
+  const id = callId(dice, step)
   const { name, kind } = dice.pick(limitedQueues)
   const ofPlain = () => ({
     ...maybe(dice, { expiresMs: dice.pick([1_000, 2_000, 20_000]) }, 0.15),
     ...maybe(dice, { ifWaiting: 'replace' as const, atMostMs: dice.pick([1_000, 6_000, 100_000]) }, 0.2),
   })
   const jobs = dice.several(1, 4, () => ({ ...job(dice), ...(kind === 'plain' ? ofPlain() : {}) }))
-  return { callId, queue: name, jobs }
+  return { callId: id, queue: name, jobs }
 }
 
 function job(dice: Dice): PlannedJob {

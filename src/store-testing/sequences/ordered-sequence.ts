@@ -7,9 +7,14 @@ import type { Payload } from '../../core/values/codec.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedJob, Settlement } from './command.js'
 import {
+  callId,
+  claimer,
+  drawn,
+  due,
   extension,
   failure,
   fields,
+  latest,
   listQuery,
   maybe,
   reasons,
@@ -21,7 +26,7 @@ import {
   worker,
   workers,
 } from './command-parts.js'
-import { Dice } from './dice.js'
+import type { Dice } from './dice.js'
 import { limitChange, opening } from './limit-changes.js'
 
 /**
@@ -51,13 +56,9 @@ const payloads: readonly Payload[] = ['"x"', '"x"', '"y"', '"z"', Uint8Array.of(
 const scores = [-1.5, 0, 1, 1, 1, 2.25, 1_704_067_199_999]
 
 export function orderedSequence(seed: number, steps: number): Command[] {
-  const dice = new Dice(seed)
-  const commands: Command[] = [{ handle: 0, verb: 'open', queues: orderedQueues }]
-  while (commands.length < steps) {
-    const step = commands.length
-    commands.push(...(dice.chance(0.12) ? hardCase(dice, step) : [command(dice, step)]))
-  }
-  return commands.slice(0, steps)
+  return drawn(seed, steps, orderedQueues, (dice, step) =>
+    dice.chance(0.12) ? hardCase(dice, step) : [command(dice, step)],
+  )
 }
 
 /** Commands in a row that lead one id into a hard case. */
@@ -77,7 +78,7 @@ function hardCase(dice: Dice, step: number): Command[] {
       return { handle, verb: 'claim', from: [{ queue, limit: 5, ...maxPayloads(dice) }], by }
     },
     settled: (end: Settlement): Command => {
-      return { handle, verb: 'settle', items: [{ claim: { back: 0, stale: false }, end }] }
+      return { handle, verb: 'settle', items: [{ claim: latest, end }] }
     },
   }
   return [{ handle, verb: 'resume', queue }, ...dice.pick(hardCases)(dice, { handle, queue, other, id, ...words, end })]
@@ -129,18 +130,12 @@ function queueName(dice: Dice): string {
   return dice.chance(0.06) ? 'mail' : dice.pick(orderedNames)
 }
 
-/** One in eight calls has the id of an earlier one, mostly with other payloads. */
 function enqueueCall(dice: Dice, step: number) {
-  const callId = dice.chance(0.12) ? `call-${dice.whole(0, step)}` : `call-${step}`
-  return { callId, queue: queueName(dice), jobs: dice.several(1, 4, () => push(dice)) }
+  return { callId: callId(dice, step), queue: queueName(dice), jobs: dice.several(1, 4, () => push(dice)) }
 }
 
 function push(dice: Dice): PlannedJob {
-  const due = dice.weighted([
-    [6, {}],
-    [2, { delayMs: dice.pick([0, 1, 1_000, 5_000, 90_000]) }],
-    [2, { runInMs: dice.pick([-60_000, -1, 0, 1, 2_000, 30_000]) }],
-  ])
+  const when = due(dice)
   return {
     id: dice.pick(orderedIds),
     // Two names: a task may be renamed while its jobs wait.
@@ -152,7 +147,7 @@ function push(dice: Dice): PlannedJob {
     ...maybe(dice, { arrival: dice.pick(['one', 'other']) }, 0.2),
     ...maybe(dice, { codec: 'raw' }, 0.1),
     ...maybe(dice, { meta: dice.pick<Payload>(['{"trace":"ü"}', Uint8Array.of(7, 0)]) }, 0.3),
-    ...due,
+    ...when,
   }
 }
 
@@ -165,13 +160,7 @@ function claim(dice: Dice) {
     ...maxPayloads(dice),
     ...maybe(dice, { leaseMs: 60_000 }, 0.15),
   }))
-  const by = {
-    worker: dice.pick(workers),
-    leaseMs: dice.pick([1_000, 5_000, 30_000]),
-    ...maybe(dice, { alone: true }, 0.4),
-    ...maybe(dice, { heads: true }, 0.4),
-  }
-  return { from, by }
+  return { from, by: claimer(dice) }
 }
 
 function maxPayloads(dice: Dice) {
@@ -346,6 +335,6 @@ function ending(dice: Dice, words: RowWords): Command[] {
     [2, () => [words.settled(last)]],
     [2, () => [{ handle, verb: 'advance', ms: 2_000 }]],
     [1, () => [{ handle, verb: 'fail', queue, id, how: failure(dice) }]],
-    [1, () => [{ handle, verb: 'gone', claims: [{ back: 0, stale: false }] }]],
+    [1, () => [{ handle, verb: 'gone', claims: [latest] }]],
   ])()
 }

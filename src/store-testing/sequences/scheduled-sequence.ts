@@ -6,8 +6,8 @@
 
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { Command, PlannedSchedule, Settlement } from './command.js'
-import { listQuery, maybe, ref, workers } from './command-parts.js'
-import { Dice } from './dice.js'
+import { drawn, listQuery, maybe, ref, workers } from './command-parts.js'
+import type { Dice } from './dice.js'
 
 /** The queues of every scheduled sequence. */
 export const scheduledQueues: readonly QueueSettings[] = [
@@ -23,10 +23,7 @@ const ids = ['one', 'two', 'three']
 const everyMs = 5_000
 
 export function scheduledSequence(seed: number, steps: number): Command[] {
-  const dice = new Dice(seed)
-  const commands: Command[] = [{ handle: 0, verb: 'open', queues: scheduledQueues }]
-  while (commands.length < steps) commands.push(command(dice, commands.length))
-  return commands.slice(0, steps)
+  return drawn(seed, steps, scheduledQueues, (dice, step) => [command(dice, step)])
 }
 
 function command(dice: Dice, step: number): Command {

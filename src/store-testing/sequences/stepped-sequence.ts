@@ -7,8 +7,11 @@ import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { NewSignal, NewStep } from '../../stores/contract/steps.js'
 import type { Command, PlannedCall, PlannedJob, Settlement } from './command.js'
 import {
+  callId,
+  drawn,
   extension,
   failure,
+  latest,
   listQuery,
   maybe,
   newPlace,
@@ -18,7 +21,7 @@ import {
   where,
   workers,
 } from './command-parts.js'
-import { Dice } from './dice.js'
+import type { Dice } from './dice.js'
 
 /** The queues of every stepped sequence. */
 export const steppedQueues: readonly QueueSettings[] = [
@@ -31,13 +34,9 @@ const ids = ['a', 'b', 'c', 'd', 'É', '🎈']
 const given = ['go', 'stop', 'ü\0"']
 
 export function steppedSequence(seed: number, steps: number): Command[] {
-  const dice = new Dice(seed)
-  const commands: Command[] = [{ handle: 0, verb: 'open', queues: steppedQueues }]
-  while (commands.length < steps) {
-    const step = commands.length
-    commands.push(...(dice.chance(0.15) ? wait(dice, step) : [command(dice, step)]))
-  }
-  return commands.slice(0, steps)
+  return drawn(seed, steps, steppedQueues, (dice, step) =>
+    dice.chance(0.15) ? wait(dice, step) : [command(dice, step)],
+  )
 }
 
 /** Commands in a row: a job comes to a wait, and this ends in some way. */
@@ -45,7 +44,6 @@ function wait(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const [queue, id] = [dice.pick(names), dice.pick(ids)]
   const job = { queue, id }
-  const latest = { back: 0, stale: false }
   const signal = dice.pick(given)
   const ends = (): Command =>
     dice.weighted<() => Command>([
@@ -121,8 +119,7 @@ function command(dice: Dice, step: number): Command {
 }
 
 function call(dice: Dice, step: number, queue: string): PlannedCall {
-  const callId = dice.chance(0.1) ? `call-${dice.whole(0, step)}` : `call-${step}`
-  return { callId, queue, jobs: dice.several(1, 3, () => planned(dice, dice.pick(ids))) }
+  return { callId: callId(dice, step, 0.1), queue, jobs: dice.several(1, 3, () => planned(dice, dice.pick(ids))) }
 }
 
 /**
