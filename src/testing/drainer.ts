@@ -10,6 +10,7 @@ import { messageOf } from '../core/messages/describe.js'
 import { type AnyTask, isBatchTask } from '../core/task/any-task.js'
 import type { TaskResult } from '../core/task/task-definition.js'
 import { defined } from '../core/values/defined.js'
+import { slicesOf } from '../core/values/pages.js'
 import { settingsOfAll } from '../mill/store-connection.js'
 import { ClaimDecoder } from '../runtime/run/claim-decoder.js'
 import { type Execution, JobExecution } from '../runtime/run/execution.js'
@@ -130,8 +131,8 @@ export class Drainer implements RunReport {
 
   /** The next jobs of the first queue that has any. */
   async #claim(queues: readonly string[]): Promise<Claim[]> {
-    for (let i = 0; i < queues.length; i += mostPerTrip) {
-      const from = queues.slice(i, i + mostPerTrip).map((queue) => this.#from(queue))
+    for (const some of slicesOf(queues, mostPerTrip)) {
+      const from = some.map((queue) => this.#from(queue))
       const { claims, waits } = await this.#ask(from, false)
       if (claims.length > 0) return claims
       if (!waits.some(({ reason }) => reason === 'suspect')) continue

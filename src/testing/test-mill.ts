@@ -15,6 +15,7 @@ import type { TaskInput, TaskResult } from '../core/task/task-definition.js'
 import { callForms, callOptions, refuseMore } from '../core/values/call-check.js'
 import { type Duration, durationMs } from '../core/values/duration.js'
 import { callable } from '../core/values/option-check.js'
+import { pagesOf } from '../core/values/pages.js'
 import { Mill } from '../mill/mill.js'
 import {
   type CheckedOptions,
@@ -153,12 +154,8 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
     for (const state of ['ready', 'scheduled', 'waiting'] as const)
       for (const name of this.queues.keys()) {
         const { jobs } = this.queue(name as QueueName)
-        let cursor: string | undefined
-        do {
-          const page = await jobs.list({ task, state, limit: pageSize, ...(cursor && { cursor }) })
+        for await (const page of pagesOf((from) => jobs.list({ task, state, limit: pageSize, ...from })))
           found.push(...(page.jobs as typeof found))
-          cursor = page.cursor
-        } while (cursor !== undefined)
       }
     return found
   }

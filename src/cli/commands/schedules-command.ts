@@ -1,9 +1,9 @@
 /** The command `schedules`: lists schedules and their ticks, and runs, pauses, resumes, clears and removes them. */
 
 import type { Command } from 'commander'
-import type { SchedulePage } from '../../client/schedules/schedule-admin.js'
 import type { ScheduleRecord } from '../../client/schedules/schedule-view.js'
 import { exactDuration } from '../../core/values/duration.js'
+import { pagesOf } from '../../core/values/pages.js'
 import type { Mill } from '../../mill/mill.js'
 import { wholeFlag } from '../flags.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
@@ -148,11 +148,8 @@ function addSwitch(
 
 async function allOf(mill: Mill): Promise<ScheduleRecord[]> {
   const all: ScheduleRecord[] = []
-  let page: SchedulePage | undefined
-  do {
-    page = await mill.schedules.list({ limit: 200, ...(page?.cursor === undefined ? {} : { cursor: page.cursor }) })
-    all.push(...page.schedules)
-  } while (page.cursor !== undefined)
+  for await (const { schedules } of pagesOf((from) => mill.schedules.list({ limit: 200, ...from })))
+    all.push(...schedules)
   return all
 }
 

@@ -3,6 +3,7 @@
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import type { JobMeta, JobRecord } from '../../core/job/job.js'
 import { jsonCodec } from '../../core/values/codec.js'
+import { pagesOf } from '../../core/values/pages.js'
 
 type WaitingState = 'ready' | 'scheduled'
 
@@ -13,14 +14,9 @@ const perPage = 200
  * all.
  */
 export async function* waitingJobs(queue: QueueAdmin, states: readonly WaitingState[]): AsyncGenerator<JobRecord[]> {
-  for (const state of states) {
-    let cursor: string | undefined
-    do {
-      const page = await queue.jobs.list({ state, by: 'time', limit: perPage, ...(cursor !== undefined && { cursor }) })
-      yield await Promise.all(page.jobs.map((job) => whole(queue, job)))
-      cursor = page.cursor
-    } while (cursor !== undefined)
-  }
+  for (const state of states)
+    for await (const { jobs } of pagesOf((from) => queue.jobs.list({ state, by: 'time', limit: perPage, ...from })))
+      yield await Promise.all(jobs.map((job) => whole(queue, job)))
 }
 
 /** The job with all payloads; a listing has only the first ones. */

@@ -4,6 +4,7 @@ import type { JobRecord } from '../../core/job/job.js'
 import type { WaitReason } from '../../core/job/wait-reason.js'
 import { groupRules } from '../../core/queue/throttle.js'
 import { defined } from '../../core/values/defined.js'
+import { pagesOf } from '../../core/values/pages.js'
 import { type Attendance, attendanceOf } from '../../runtime/process/process-peers.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
@@ -151,16 +152,12 @@ async function throttleStates(
 async function runningIn(records: Records, queue: StoredQueue, pages: number): Promise<WaitFacts['running']> {
   if (queue.maxRunning === undefined && queue.exclusive !== 'shard') return []
   const found: WaitFacts['running'][number][] = []
-  for (let cursor: string | undefined, read = 0; read < pages; read++) {
-    const page = await records.list(queue.name, {
-      state: 'running',
-      by: 'time',
-      limit: pageSize,
-      ...defined({ cursor }),
-    })
-    found.push(...page.jobs)
-    cursor = page.cursor
-    if (cursor === undefined) break
+  const running = { state: 'running', by: 'time', limit: pageSize } as const
+  let read = 0
+  for await (const { jobs } of pagesOf((from) => records.list(queue.name, { ...running, ...from }))) {
+    found.push(...jobs)
+    read += 1
+    if (read === pages) break
   }
   return found
 }

@@ -17,6 +17,7 @@ import { callForms, callOptions, refuseMore } from '../../core/values/call-check
 import { defined } from '../../core/values/defined.js'
 import { isQueueName, queueNameForm } from '../../core/values/ids.js'
 import { parsed } from '../../core/values/option-check.js'
+import { pagesOf } from '../../core/values/pages.js'
 import type { Records, StoredJob } from '../../stores/contract/job-records.js'
 import type { Enqueued } from '../../stores/contract/new-job.js'
 import type {
@@ -334,12 +335,9 @@ async function waitingOf(
   if (job.id !== undefined) return []
   const found: string[] = []
   for (const state of ['scheduled', 'ready'] as const) {
-    let cursor: string | undefined
-    do {
-      const page = await records.list(queue, { by: 'time', state, limit: pageSize, ...(cursor && { cursor }) })
-      for (const one of page.jobs) if (one.attempt === 1 && isTickOf(name, one, packing)) found.push(one.id)
-      cursor = page.cursor
-    } while (cursor !== undefined)
+    const query = { by: 'time', state, limit: pageSize } as const
+    for await (const { jobs } of pagesOf((from) => records.list(queue, { ...query, ...from })))
+      for (const one of jobs) if (one.attempt === 1 && isTickOf(name, one, packing)) found.push(one.id)
   }
   return found
 }

@@ -11,6 +11,7 @@ import { outageDelayMs, timerMs } from '../../core/platform/timer.js'
 import type { Queue } from '../../core/queue/queue.js'
 import type { Surroundings } from '../../core/surroundings.js'
 import { payloadBytes } from '../../core/values/codec.js'
+import { slicesOf } from '../../core/values/pages.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import { answersIn } from '../../stores/contract/damage.js'
 import type { EndedRun, JobProcess } from '../../stores/contract/job-beat.js'
@@ -258,8 +259,8 @@ export class Settler {
     if (updates.length === 0) return
     this.#updates = []
     const { maxBatch } = this.#store.traits
-    for (let i = 0; i < updates.length; i += maxBatch)
-      this.#store.extend(updates.slice(i, i + maxBatch)).catch((error: unknown) => {
+    for (const some of slicesOf(updates, maxBatch))
+      this.#store.extend(some).catch((error: unknown) => {
         this.#surroundings.events.emit('store.failed', { call: 'extend', error, retryMs: undefined })
       })
   }

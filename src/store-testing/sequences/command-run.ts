@@ -1,6 +1,7 @@
 /** A command run: carries out commands on one store, through two handles, and gives plain, comparable answers. */
 
 import { isMillraceError } from '../../core/errors.js'
+import { pagesOf } from '../../core/values/pages.js'
 import type { Deaths, JobKey, Page, Records, Step } from '../../stores/contract/job-records.js'
 import type { Joins } from '../../stores/contract/joins.js'
 import type { EnqueueCall } from '../../stores/contract/new-job.js'
@@ -436,12 +437,10 @@ async function toTheEnd(next: () => Promise<Step>): Promise<Step> {
 /** The first pages of a listing. Of a cursor only its presence is compared: its text is the store's own affair. */
 async function pages(turn: (cursor: { cursor?: string }) => Promise<Page>): Promise<unknown[]> {
   const turned: unknown[] = []
-  let cursor: string | undefined
-  do {
-    const page = await turn(cursor === undefined ? {} : { cursor })
-    cursor = page.cursor
-    turned.push({ jobs: page.jobs, hasMore: cursor !== undefined })
-  } while (cursor !== undefined && turned.length < mostPages)
+  for await (const { jobs, cursor } of pagesOf(turn)) {
+    turned.push({ jobs, hasMore: cursor !== undefined })
+    if (turned.length === mostPages) break
+  }
   return turned
 }
 

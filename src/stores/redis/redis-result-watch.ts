@@ -3,6 +3,7 @@
  */
 
 import { setMaxListeners } from 'node:events'
+import { slicesOf } from '../../core/values/pages.js'
 import type { JobKey } from '../contract/job-records.js'
 import { longestExpectMs } from '../rules/bounds.js'
 import type { RedisClient } from './client/redis-client.js'
@@ -52,10 +53,8 @@ export class RedisResultWatch {
       const calls: Promise<unknown>[] = []
       for (const [shard, some] of await this.#placesOf(jobs)) {
         if (shard.kind === 'ordered') continue
-        for (let i = 0; i < some.length; i += mostExpected) {
-          const ids = some.slice(i, i + mostExpected).map(({ id }) => id)
-          calls.push(this.#queues.run(shard, expectScripts, [by, ms, ...ids]))
-        }
+        for (const part of slicesOf(some, mostExpected))
+          calls.push(this.#queues.run(shard, expectScripts, [by, ms, ...part.map(({ id }) => id)]))
       }
       await Promise.all(calls)
     })

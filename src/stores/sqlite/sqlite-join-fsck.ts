@@ -1,5 +1,6 @@
 /** The joins in the fsck of a SQLite store: whether what is stored of them fits together, and what can be mended. */
 
+import { slicesOf } from '../../core/values/pages.js'
 import type { Fate } from '../contract/new-join.js'
 import { completed, dead, noteBits, waiting } from '../rows/job-row.js'
 import { fates, type HeldSet, heldSet, type JoinSetRow } from '../rows/join-row.js'
@@ -84,9 +85,7 @@ function* lostIn(db: Database, ends: SqliteJoinEnds, row: StoredSetRow): Generat
   const members = db.prepare(
     `SELECT id, state, error FROM job WHERE qid = ?1 AND id IN (SELECT value FROM json_each(?2)) AND noted & ${noteBits.member}`,
   )
-  const numbers = [...ends.outstanding(set)]
-  for (let from = 0; from < numbers.length; from += stepLimit) {
-    const some = numbers.slice(from, from + stepLimit)
+  for (const some of slicesOf([...ends.outstanding(set)], stepLimit)) {
     const ids = some.map((number) => memberId(set, number))
     const rows = members.all(queue.qid, JSON.stringify(ids)) as { id: string; state: number; error: string | null }[]
     const found = new Map(rows.map((row) => [row.id, row]))

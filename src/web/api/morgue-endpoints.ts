@@ -5,6 +5,7 @@ import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import type { JobRecord } from '../../core/job/job.js'
 import { errorKind } from '../../core/messages/error-kind.js'
 import { defined } from '../../core/values/defined.js'
+import { pagesOf } from '../../core/values/pages.js'
 import { WebRefusal } from '../failure.js'
 import { endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
@@ -109,15 +110,15 @@ async function errorGroups(
 ): Promise<{ scanned: number; more: boolean; groups: ErrorGroup[] }> {
   const groups = new Map<string, ErrorGroup>()
   let scanned = 0
-  let cursor: string | undefined
-  do {
-    const page = await morgue.list({ limit: 200, ...defined({ cursor }) })
-    for (const job of page.jobs) add(groups, job, now)
-    scanned += page.jobs.length
-    cursor = page.cursor
-  } while (cursor !== undefined && scanned < mostScanned)
+  let more = false
+  for await (const { jobs, cursor } of pagesOf((from) => morgue.list({ limit: 200, ...from }))) {
+    for (const job of jobs) add(groups, job, now)
+    scanned += jobs.length
+    more = cursor !== undefined
+    if (scanned >= mostScanned) break
+  }
   const largest = [...groups.values()].sort((a, b) => b.count - a.count)
-  return { scanned, more: cursor !== undefined || largest.length > mostGroups, groups: largest.slice(0, mostGroups) }
+  return { scanned, more: more || largest.length > mostGroups, groups: largest.slice(0, mostGroups) }
 }
 
 function add(groups: Map<string, ErrorGroup>, job: JobRecord, now: number): void {

@@ -7,6 +7,7 @@ import { hasCode } from '../../core/errors.js'
 import type { Events } from '../../core/events.js'
 import { timerMs } from '../../core/platform/timer.js'
 import type { WorkerSurroundings } from '../../core/surroundings.js'
+import { slicesOf } from '../../core/values/pages.js'
 import type { Claimed, Claimer, ClaimFrom, Rung, Wait } from '../../stores/contract/claim.js'
 import type { Damage } from '../../stores/contract/damage.js'
 import type { ClaimKey } from '../../stores/contract/settle.js'
@@ -106,8 +107,7 @@ export class ClaimCalls {
   async ask(targets: readonly (ClaimTarget & { readonly leaseMs: number })[]): Promise<void> {
     const from = targets.map((target) => ({ ...target, limit: 0 }))
     try {
-      for (let i = 0; i < from.length; i += mostPerTrip)
-        await this.claim(from.slice(i, i + mostPerTrip), { leaseMs: from[i]!.leaseMs })
+      for (const some of slicesOf(from, mostPerTrip)) await this.claim(some, { leaseMs: some[0]!.leaseMs })
     } catch (error) {
       this.#events.emit('store.failed', { call: 'claim', error, retryMs: undefined })
     }

@@ -8,6 +8,7 @@ import type { Events } from '../../core/events.js'
 import type { Random } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import type { AnyTask } from '../../core/task/any-task.js'
+import { pagesOf } from '../../core/values/pages.js'
 import { identityIn, type ProcessIdentity } from '../../runtime/process/process-identity.js'
 import { ageMs, isDead, isNeighbour } from '../../runtime/process/process-peers.js'
 import { Stillness, switchesOf } from '../../runtime/process/stillness.js'
@@ -130,25 +131,15 @@ export class Adoption {
   async #deadWorkers(): Promise<Set<string>> {
     const { records, queues, identity } = this.#parts
     const dead = new Set<string>()
-    for (const queue of queues) {
-      let cursor: string | undefined
-      do {
-        const query = {
-          state: 'running',
-          by: 'time',
-          limit: pageSize,
-          ...(cursor === undefined ? {} : { cursor }),
-        } as const
-        const page = await records.list(queue, query)
-        for (const { worker, host, boot, pidns, ticks } of page.jobs) {
+    const running = { state: 'running', by: 'time', limit: pageSize } as const
+    for (const queue of queues)
+      for await (const { jobs } of pagesOf((from) => records.list(queue, { ...running, ...from })))
+        for (const { worker, host, boot, pidns, ticks } of jobs) {
           if (worker === undefined || ticks === undefined || dead.has(worker)) continue
           if (!isNeighbour({ host: host!, boot: boot ?? '', pidns: pidns ?? '' }, identity)) continue
           const owner = identityIn(worker, identity)
           if (owner !== undefined && isDead(owner)) dead.add(worker)
         }
-        cursor = page.cursor
-      } while (cursor !== undefined)
-    }
     return dead
   }
 

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import type { JobFilter } from '../../../client/admin/job-filter.js'
 import type { QueueAdmin } from '../../../client/admin/queue-admin.js'
 import type { JobRecord, JobState } from '../../../core/job/job.js'
+import { slicesOf } from '../../../core/values/pages.js'
 import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
 import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../process/exit-code.js'
@@ -150,14 +151,12 @@ async function recordsBefore(
 }
 
 async function recordsOf(jobs: QueueAdmin[JobFacet], ids: readonly string[]): Promise<RecordsById> {
-  const found: [string, JobRecord | undefined][] = []
-  for (let from = 0; from < ids.length; from += mostLookedAt) {
-    const some = ids.slice(from, from + mostLookedAt)
-    found.push(
-      ...(await Promise.all(some.map(async (id) => [id, await jobs.get(id)] as [string, JobRecord | undefined]))),
-    )
+  const found = new Map<string, JobRecord | undefined>()
+  for (const some of slicesOf(ids, mostLookedAt)) {
+    const records = await Promise.all(some.map((id) => jobs.get(id)))
+    for (const [i, id] of some.entries()) found.set(id, records[i])
   }
-  return new Map(found)
+  return found
 }
 
 /**

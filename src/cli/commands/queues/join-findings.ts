@@ -4,6 +4,7 @@
  */
 
 import { formatDuration } from '../../../core/values/duration.js'
+import { pagesOf } from '../../../core/values/pages.js'
 import { workersByQueue } from '../../../measures/worker-counts.js'
 import type { Mill } from '../../../mill/mill.js'
 import { attendanceOf } from '../../../runtime/process/process-peers.js'
@@ -12,8 +13,8 @@ import type { StoredJoin, StoredSet } from '../../../stores/contract/joins.js'
 import type { StoredQueue } from '../../../stores/contract/queue-settings.js'
 import type { Store } from '../../../stores/contract/store.js'
 import type { FsckFinding } from '../../../stores/contract/store-health.js'
-import { doneIn, memberId } from '../../../stores/rules/join-rules.js'
 import { warning } from '../../../stores/rules/findings.js'
+import { doneIn, memberId } from '../../../stores/rules/join-rules.js'
 
 /** A join that has waited for longer is named. */
 const longMs = 86_400_000
@@ -64,14 +65,14 @@ export async function joinFindings(mill: Mill, stored: readonly StoredQueue[]): 
 async function joinsIn({ records }: Store, queue: string): Promise<{ examined: number; jobs: StoredJob[] }> {
   const jobs: StoredJob[] = []
   let examined = 0
-  let cursor: string | undefined
-  for (let pages = 0; pages < mostPages && jobs.length < mostRead; pages += 1) {
-    const limit = mostRead - jobs.length
-    const page = await records!.list(queue, { state: 'waiting', by: 'time', limit, ...(cursor && { cursor }) })
+  let pages = 0
+  const limit = () => mostRead - jobs.length
+  const query = { state: 'waiting', by: 'time' } as const
+  for await (const page of pagesOf((from) => records!.list(queue, { ...query, limit: limit(), ...from }))) {
     jobs.push(...page.jobs.filter(({ isJoin, awaits }) => isJoin && awaits === undefined))
     examined += page.jobs.length
-    cursor = page.cursor
-    if (cursor === undefined) break
+    pages += 1
+    if (pages === mostPages || limit() === 0) break
   }
   return { examined, jobs }
 }
@@ -115,8 +116,8 @@ export function judgeJoins({ waiting, unread, workers }: JoinFacts): FsckFinding
     ),
     ...[...unread].map(([queue, { waiting: count, examined }]) =>
       warning(
-        `of the ${count} jobs that wait in queue '${queue}', the ${examined} that were enqueued first were examined.`,
         'joins',
+        `of the ${count} jobs that wait in queue '${queue}', the ${examined} that were enqueued first were examined.`,
       ),
     ),
   ]
@@ -142,8 +143,8 @@ function unservedFindings(waiting: readonly WaitingJoin[], workers: JoinFacts['w
   }
   return [...counts].map(([queue, count]) =>
     warning(
-      `${count === 1 ? '1 join waits' : `${count} joins wait`} for jobs of queue '${queue}', which no worker serves. Start one: \`millrace work --queues ${queue}\`.`,
       'joins',
+      `${count === 1 ? '1 join waits' : `${count} joins wait`} for jobs of queue '${queue}', which no worker serves. Start one: \`millrace work --queues ${queue}\`.`,
     ),
   )
 }

@@ -1,6 +1,7 @@
 /** Contract cases: claiming. */
 
 import assert from 'node:assert/strict'
+import { slicesOf } from '../../../core/values/pages.js'
 import { fenced, inOrder, plainCase, plainConcern, priority } from '../scenes/contract-case.js'
 
 export const claiming = plainConcern('claiming', [], {
@@ -54,13 +55,12 @@ export const claiming = plainConcern('claiming', [], {
     async (scene) => {
       const { maxBatch, maxClaim } = scene.store.traits
       const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `job-${i}`)
-      for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
+      for (const some of slicesOf(ids, maxBatch)) await scene.add(...some)
 
       const { claims, more } = await scene.claim({ limit: maxClaim })
 
       assert.deepEqual([claims.map(({ id }) => id), more], [ids.slice(0, -1), true])
-      for (let from = 0; from < claims.length; from += maxBatch) {
-        const some = claims.slice(from, from + maxBatch)
+      for (const some of slicesOf(claims, maxBatch)) {
         const items = some.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const }))
         assert.deepEqual(new Set(await scene.store.settle(items)), new Set(['ok']))
       }

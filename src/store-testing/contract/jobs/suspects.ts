@@ -1,6 +1,7 @@
 /** Contract cases: suspects, the crashed jobs that only claims made alone receive. */
 
 import assert from 'node:assert/strict'
+import { pagesOf } from '../../../core/values/pages.js'
 import type { Settlement } from '../../sequences/command.js'
 import { exactDepth, plainCase, plainConcern, priority, records, tellsCrashes } from '../scenes/contract-case.js'
 
@@ -245,16 +246,8 @@ export const suspects = plainConcern('suspects', [tellsCrashes], {
       await scene.addSuspects('a', 'b')
       await scene.add('c', { id: 'd', delayMs: 60_000 })
       const ids: string[] = []
-      let cursor: string | undefined
-      do {
-        const page = await scene.records.list(scene.queue, {
-          by: 'time',
-          limit: 1,
-          ...(cursor === undefined ? {} : { cursor }),
-        })
+      for await (const page of pagesOf((from) => scene.records.list(scene.queue, { by: 'time', limit: 1, ...from })))
         ids.push(...page.jobs.map(({ id }) => id))
-        cursor = page.cursor
-      } while (cursor !== undefined)
 
       assert.deepEqual(ids, ['c', 'a', 'b', 'd'])
       const { jobs } = await scene.records.list(scene.queue, { by: 'time', state: 'ready', limit: 10 })

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { InvalidArgumentError, UnknownQueueError } from '../../../core/errors.js'
+import { slicesOf } from '../../../core/values/pages.js'
 import { groups, joinCase, joinConcern } from '../scenes/contract-case.js'
 import { callsOf, memberOf, members, newJoin, newSet, place } from '../scenes/join-scene.js'
 import { Rest } from '../scenes/rest.js'
@@ -308,10 +309,8 @@ export const joining = joinConcern('joins', [], {
 
     const shown = ({ id, payload }: { readonly id: string; readonly payload?: unknown }) => `${id} ${payload}`
     assert.deepEqual(claims.map(shown), jobs.map(shown))
-    for (let from = 0; from < claims.length; from += 100)
-      await scene.store.settle(
-        claims.slice(from, from + 100).map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })),
-      )
+    for (const some of slicesOf(claims, 100))
+      await scene.store.settle(some.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
     assert.equal(await scene.state(), 'ready')
     assert.deepEqual([(await scene.set()).counts.completed, (await scene.set('more')).counts.completed], [300, 5])
   },

@@ -1,6 +1,7 @@
 /** Contract cases: claims on an ordered queue. */
 
 import assert from 'node:assert/strict'
+import { slicesOf } from '../../../core/values/pages.js'
 import { orderedCase, orderedConcern, workers } from '../scenes/contract-case.js'
 import { handed, scored, stampAt } from '../scenes/ordered-scene.js'
 
@@ -53,7 +54,7 @@ export const orderedClaims = orderedConcern('claiming of an ordered queue', [], 
   async 'one claim takes as many ids as the store allows, in order'(scene) {
     const { maxBatch, maxClaim } = scene.store.traits
     const ids = Array.from({ length: maxClaim + 1 }, (_, i) => `id-${i}`)
-    for (let from = 0; from < ids.length; from += maxBatch) await scene.add(...ids.slice(from, from + maxBatch))
+    for (const some of slicesOf(ids, maxBatch)) await scene.add(...some)
 
     const { claims, more } = await scene.claim({ limit: maxClaim })
 

@@ -4,6 +4,7 @@
  */
 
 import assert from 'node:assert/strict'
+import { pagesOf, slicesOf } from '../../../core/values/pages.js'
 import type { Settlement } from '../../sequences/command.js'
 import { orderedCase, orderedConcern, records } from '../scenes/contract-case.js'
 import { handed, type OrderedScene, scored } from '../scenes/ordered-scene.js'
@@ -105,12 +106,8 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
     await scene.push('a', 'v1')
     await scene.push('b', 'v1')
     const seen: string[] = []
-    let cursor: string | undefined
-    do {
-      const page = await scene.records.list(scene.queue, { by: 'id', limit: 1, ...(cursor ? { cursor } : {}) })
-      seen.push(...page.jobs.map(({ id, state }) => `${id} ${state}`))
-      cursor = page.cursor
-    } while (cursor !== undefined)
+    for await (const { jobs } of pagesOf((from) => scene.records.list(scene.queue, { by: 'id', limit: 1, ...from })))
+      seen.push(...jobs.map(({ id, state }) => `${id} ${state}`))
     assert.deepEqual(seen, ['a ready', 'a dead', 'b ready'])
   },
 
@@ -331,8 +328,7 @@ export const orderedMorgue = orderedConcern('administration of an ordered queue'
   async 'a step ends with the job by which it has changed 10,000 payloads'(scene) {
     const many = Array.from({ length: 2_500 }, (_, i) => `v${i}`)
     for (const id of ['a', 'b', 'c', 'd', 'e'])
-      for (let from = 0; from < many.length; from += 250)
-        await scene.pushAll(id, many.slice(from, from + 250), { delayMs: 60_000 })
+      for (const some of slicesOf(many, 250)) await scene.pushAll(id, some, { delayMs: 60_000 })
     assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 4, more: true })
     assert.deepEqual(await scene.records.bury(scene.queue, 'all'), { changed: 1, more: false })
   },

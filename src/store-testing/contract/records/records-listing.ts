@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { InvalidArgumentError } from '../../../core/errors.js'
+import { pagesOf } from '../../../core/values/pages.js'
 import type { ListQuery } from '../../../stores/contract/job-records.js'
 import { plainCase, plainConcern, priority, records } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
@@ -253,11 +254,9 @@ async function listed(scene: Scene, query: Omit<ListQuery, 'limit'>): Promise<st
 /** The ids of all pages. */
 async function paged(scene: Scene, query: ListQuery): Promise<string[][]> {
   const pages: string[][] = []
-  let cursor: string | undefined
-  do {
-    const page = await scene.records.list(scene.queue, cursor === undefined ? query : { ...query, cursor })
-    pages.push(page.jobs.map(({ id }) => id))
-    cursor = page.cursor
-  } while (cursor !== undefined && pages.length < 100)
+  for await (const { jobs } of pagesOf((from) => scene.records.list(scene.queue, { ...query, ...from }))) {
+    pages.push(jobs.map(({ id }) => id))
+    if (pages.length === 100) break
+  }
   return pages
 }

@@ -1,5 +1,6 @@
 /** Views: jobs of a Redis store, read by id. */
 
+import { slicesOf } from '../../../core/values/pages.js'
 import { payloadsInPage, payloadsInRecord } from '../../contract/job-records.js'
 import type { MemberOf } from '../../contract/new-join.js'
 import type { RedisReply } from '../client/redis-client.js'
@@ -33,8 +34,7 @@ export async function viewJobs(
   const how =
     shard.kind === 'plain' ? [isAlone ? '1' : '0'] : [kind, String(isAlone ? payloadsInRecord : payloadsInPage)]
   const views: JobView[] = []
-  for (let i = 0; i < ids.length; i += mostAtOnce) {
-    const some = ids.slice(i, i + mostAtOnce)
+  for (const some of slicesOf(ids, mostAtOnce)) {
     const [now, deadAgeMs, found] = listIn(await queues.run(shard, viewScripts, [...how, ...some]))
     const hiddenUntil = textIn(deadAgeMs) === '' ? Number.NEGATIVE_INFINITY : numberIn(now) - numberIn(deadAgeMs)
     for (const [n, reply] of listIn(found).entries()) {

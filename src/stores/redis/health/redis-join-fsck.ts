@@ -3,9 +3,10 @@
  * can be mended so that no join waits for ever.
  */
 
+import { slicesOf } from '../../../core/values/pages.js'
 import type { FsckFinding, FsckRepair } from '../../contract/store-health.js'
-import { memberId } from '../../rules/join-rules.js'
 import { error, listed } from '../../rules/findings.js'
+import { memberId } from '../../rules/join-rules.js'
 import type { RedisClient } from '../client/redis-client.js'
 import { bytesIn, listIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { dueScript, fragmentScript, readJoinScript } from '../joins/join-scripts.js'
@@ -171,10 +172,8 @@ export class RedisJoinFsck {
           fragmentKey({ queue: home.queue, id }, set.name, set.base),
           set,
         )
-        for (let from = 0; from < members.length; from += mostAsked) {
-          const some = members.slice(from, from + mostAsked)
+        for (const some of slicesOf(members, mostAsked))
           if (await this.#areLost(home, id, shard, set, some)) add(found, 'lost', id)
-        }
       }
     }
   }

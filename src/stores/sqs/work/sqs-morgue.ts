@@ -4,6 +4,7 @@
  */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
+import { slicesOf } from '../../../core/values/pages.js'
 import type { JobSelection, Morgue, Page, Step, StoredJob } from '../../contract/job-records.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { type EntryFailure, mostEntries, type SendEntry, type SqsApi, type SqsMessage } from '../client/sqs-api.js'
@@ -143,12 +144,8 @@ function refuseLeft(failure: EntryFailure | undefined, name: string): void {
 
 /** Never rejects: a message for which this fails is visible when its time is over. */
 async function show({ visibilities }: DeadLetters, receipts: readonly string[]): Promise<void> {
-  for (let from = 0; from < receipts.length; from += mostShown)
-    await Promise.allSettled(
-      receipts
-        .slice(from, from + mostShown)
-        .map((receipt) => visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })),
-    )
+  for (const some of slicesOf(receipts, mostShown))
+    await Promise.allSettled(some.map((receipt) => visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })))
 }
 
 interface DeadQueue {
