@@ -4,6 +4,7 @@
  */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
+import { defined } from '../../../core/values/defined.js'
 import { slicesOf } from '../../../core/values/pages.js'
 import type { JobSelection, Morgue, Page, Step, StoredJob } from '../../contract/job-records.js'
 import { compareBytes } from '../../rules/byte-order.js'
@@ -176,7 +177,7 @@ function deadJobOf({ MessageId = '', ReceiptHandle = '', Body = '', ...message }
     ...{ messageId: MessageId, receipt: ReceiptHandle, body: Body, envelope },
     sentAt: Number(Attributes['SentTimestamp'] ?? 0),
     lane: Attributes['MessageGroupId'],
-    letter: envelope ?? { ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) },
+    letter: envelope ?? defined({ reason, error }),
   }
 }
 
@@ -187,14 +188,12 @@ function idOf({ envelope, messageId }: DeadJob): string {
 function deadRecord(job: DeadJob, { name: queue, isOrdered }: DeadQueue): StoredJob {
   const { envelope, body, sentAt, letter } = job
   const { task = '', payload = body, codec, meta, group, createdAt = sentAt, attempts = 1 } = envelope ?? {}
-  const content = { payload, ...(codec === undefined ? {} : { codec }), ...(meta === undefined ? {} : { meta }) }
+  const content = { payload, ...defined({ codec, meta }) }
   return {
     ...{ queue, id: idOf(job), task, state: 'dead', priority: 0, attempt: Math.max(1, attempts), crashes: 0 },
     ...(isOrdered ? { payload: '', payloads: [{ score: createdAt, ...content }], payloadCount: 1 } : content),
     ...{ createdAt, updatedAt: sentAt, runAt: createdAt, finishedAt: sentAt },
-    ...(group === undefined ? {} : { group }),
-    ...(letter.reason === undefined ? {} : { reason: letter.reason }),
-    ...(letter.error === undefined ? {} : { error: letter.error }),
+    ...defined({ group, reason: letter.reason, error: letter.error }),
   }
 }
 
@@ -202,13 +201,7 @@ function deadRecord(job: DeadJob, { name: queue, isOrdered }: DeadQueue): Stored
 function revivedEntry(job: DeadJob, isFifo: boolean): SendEntry {
   const { envelope, body, lane, messageId } = job
   const { task, payload, codec, meta, group, createdAt } = envelope ?? { task: '', payload: '' }
-  const fresh = {
-    ...{ id: idOf(job), task, payload },
-    ...(codec === undefined ? {} : { codec }),
-    ...(meta === undefined ? {} : { meta }),
-    ...(group === undefined ? {} : { group }),
-    ...(createdAt === undefined ? {} : { createdAt }),
-  }
+  const fresh = { id: idOf(job), task, payload, ...defined({ codec, meta, group, createdAt }) }
   const revived = envelope === undefined ? body : envelopeText(fresh)
   return sendEntry({ body: revived, lane: isFifo ? (lane ?? '') : group, sendId: messageId }, isFifo)
 }
