@@ -5,8 +5,11 @@ import { jobStates } from '../../core/job/job.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Registry } from '../../core/registry.js'
 import { idMistake, isJobId, orderedIdOf } from '../../core/values/ids.js'
-import type { JobSelection, NewPlace, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
+import { pagesOf, slicesOf } from '../../core/values/pages.js'
+import type { JobKey, JobSelection, NewPlace, Records, Step, StoredJob } from '../../stores/contract/job-records.js'
+import type { Joins, StoredJoin } from '../../stores/contract/joins.js'
 import type { Store } from '../../stores/contract/store.js'
+import { memberId } from '../../stores/rules/join-rules.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
 import {
   type FilteredAction,
@@ -18,7 +21,7 @@ import {
 } from './job-filter.js'
 import { isElsewhere, orderBeside, type PlaceChange, placeOf } from './job-place.js'
 import { type AdminVerb, jobVerbs } from './operator-verbs.js'
-import type { StepLoop } from './step-loop.js'
+import { type StepLoop, total, yieldedSteps } from './step-loop.js'
 
 /**
  * The chosen jobs: these ids (a number is the id of an ordered job), all jobs, those that have failed before, or those
@@ -81,6 +84,24 @@ export class ChosenJobs {
     const deleted = await loop(() => records.delete(queue, which))
     if (typeof which === 'object' && deleted < which.ids.length) await refuseLeft(queue, records, which.ids, deleted)
     return deleted
+  }
+
+  /**
+   * Revives dead jobs. `members`: of a join first the dead jobs that it waited for, so that it waits for them again. Resolves with
+   * the number of all. Throws `InvalidArgumentError`.
+   */
+  async revive(where: JobChoice, members: boolean): Promise<number> {
+    if (!members) return this.act(where, 'revive')
+    if (isFilter(where))
+      throw new InvalidArgumentError("revive({ members }) takes ids or 'all', and no filter. Nothing was changed.")
+    const { queue, connect, loop } = this.#parts
+    const store = await connect()
+    if (store.joins === undefined) return this.act(where, 'revive')
+    const joins = deadJoins(store, queue, await this.selectionOf(where))
+    const { step, isOver } = yieldedSteps(revivedMembers(store, store.joins, joins))
+    const revived = await loop(step)
+    // A join that is revived before its members runs without them, if its set goes on.
+    return isOver() ? revived + (await this.act(where, 'revive')) : revived
   }
 
   /** The steps of a verb on the jobs that a filter chooses, from a cursor on. Throws `InvalidArgumentError`. */
@@ -177,7 +198,7 @@ function inParts(ids: readonly string[], act: ChosenAction['act']): () => Promis
   }
 }
 
-export function isFilter(where: JobChoice): where is JobFilter {
+function isFilter(where: JobChoice): where is JobFilter {
   return typeof where === 'object' && where !== null && !Array.isArray(where)
 }
 
@@ -198,8 +219,7 @@ const idsPerLook = 200
 async function refuseLeft(queue: string, records: Records, ids: readonly string[], deleted: number): Promise<void> {
   const running = new Set<string>()
   const absent = new Set<string>()
-  for (let from = 0; from < ids.length; from += idsPerLook) {
-    const some = ids.slice(from, from + idsPerLook)
+  for (const some of slicesOf(ids, idsPerLook)) {
     const jobs = await Promise.all(some.map((id) => records.get(queue, id)))
     for (const [i, job] of jobs.entries())
       if (job === undefined) absent.add(some[i]!)
@@ -226,4 +246,57 @@ async function foundElsewhere(
     for (const job of jobs) if (job !== undefined) found.push({ id: job.id, queue: other })
   }
   return found
+}
+
+/** The most ends of members in one request. */
+const endsPerRequest = 1_000
+
+/** The most members that are looked up at once. */
+const mostLooks = 100
+
+/** The chosen dead joins of a queue; of given ids it is not known whether they are joins. */
+async function* deadJoins(store: Store, queue: string, where: JobSelection): AsyncGenerator<JobKey, void, undefined> {
+  if (typeof where === 'object') {
+    yield* where.ids.map((id) => ({ queue, id }))
+    return
+  }
+  for await (const { jobs } of pagesOf((from) => morgueOf(store).list(queue, { by: 'id', limit: 200, ...from })))
+    for (const { id, isJoin } of jobs) if (isJoin) yield { queue, id }
+}
+
+/**
+ * Revives the dead members of these joins, and theirs, in bounded steps: yields how many each step has revived, never 0. A key
+ * may be of a job that is no join. Begun anew it goes on where it was left, as what was revived is not dead any more.
+ */
+async function* revivedMembers(
+  store: Store,
+  joins: Joins,
+  keys: Iterable<JobKey> | AsyncIterable<JobKey>,
+): AsyncGenerator<number, void, undefined> {
+  for await (const key of keys) yield* revivedOf(store, joins, key, await joins.look(key))
+}
+
+async function* revivedOf(
+  store: Store,
+  joins: Joins,
+  join: JobKey,
+  stored: StoredJoin | undefined,
+): AsyncGenerator<number, void, undefined> {
+  for (const set of stored?.sets ?? []) {
+    const { name, queue, added, counts } = set
+    if (counts.dead === 0) continue
+    for (let from = 0; from < added; from += endsPerRequest) {
+      const ends = await joins.ends(join, name, from, endsPerRequest)
+      const ids = ends.flatMap(({ number, fate }) => (fate === 'dead' ? memberId(set, number) : []))
+      if (ids.length === 0) continue
+      // Each is looked up: of those that were deleted since, the store no longer knows whether they were joins.
+      for (const some of slicesOf(ids, mostLooks)) {
+        const keys = some.map((id) => ({ queue, id }))
+        const looks = await Promise.all(keys.map((key) => joins.look(key)))
+        for (const [i, key] of keys.entries()) yield* revivedOf(store, joins, key, looks[i])
+      }
+      const revived = await total(() => morgueOf(store).revive(queue, { ids }))
+      if (revived > 0) yield revived
+    }
+  }
 }

@@ -23,11 +23,10 @@ import { waitingIn } from '../../stores/rules/queue-counts.js'
 import { holdsOn, recordOf, wholeRecord } from '../jobs/job-record.js'
 import { explainedJob, explainedQueue } from '../jobs/wait-facts.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
-import { ChosenJobs, isFilter, type JobChoice, type VerbOptions } from './chosen-jobs.js'
+import { ChosenJobs, type JobChoice, type VerbOptions } from './chosen-jobs.js'
 import { type FilteredSteps, filterForms, type JobFilter, type ListFilter, listFilterOf } from './job-filter.js'
 import { type PlaceChange, placeOf } from './job-place.js'
 import { enqueuedAgain, type OtherInput, type Repeater, revivedWith } from './job-repeat.js'
-import { deadJoins, revivedMembers } from './join-revive.js'
 import { LimitsAdmin } from './limits-admin.js'
 import { type LiveFeed, type LiveOptions, liveFeed } from './live-feed.js'
 import type { AdminVerb } from './operator-verbs.js'
@@ -42,14 +41,7 @@ import {
   orderOf,
   type QueueLook,
 } from './queue-looks.js'
-import {
-  type DrainOptions,
-  type LongActionOptions,
-  patientTotal,
-  type StepLoop,
-  total,
-  yieldedSteps,
-} from './step-loop.js'
+import { type DrainOptions, type LongActionOptions, patientTotal, type StepLoop, total } from './step-loop.js'
 import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 
 /** @internal */
@@ -456,18 +448,7 @@ export class QueueAdmin {
     ): Promise<number> => {
       checkRevive(options)
       if (Object.hasOwn(options, 'input')) return this.#revivedWith(where, { input: options.input }, options.members)
-      if (isFilter(where) && options.members)
-        throw new InvalidArgumentError("revive({ members }) takes ids or 'all', and no filter. Nothing was changed.")
-      const store = options.members === true ? await this.#connect() : undefined
-      let members = 0
-      if (store?.joins !== undefined) {
-        const joins = deadJoins(store, this.name, await this.#chosen.selectionOf(where))
-        const { step, isOver } = yieldedSteps(revivedMembers(store, store.joins, joins))
-        members = await this.#total(step)
-        // A join that is revived before its members runs without them, if its set goes on.
-        if (!isOver()) return members
-      }
-      return members + (await this.#chosen.act(where, 'revive'))
+      return this.#chosen.revive(where, options.members === true)
     },
     /** Removes dead jobs for good. Resolves with the number. */
     delete: (where: JobChoice) => this.#chosen.act(where, 'delete-dead'),
