@@ -29,7 +29,7 @@ import type { Store } from '../../stores/contract/store.js'
 import { WebRefusal } from '../failure.js'
 import type { MillWindow } from '../mill-window.js'
 import { joinGraph } from '../state/join-graph.js'
-import { isOfOneQueue, namedQueues } from '../state/queue-rows.js'
+import { namedQueues, unlessDamaged } from '../state/queue-rows.js'
 import { taskExamples } from '../state/task-examples.js'
 import { type EndpointCall, endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
@@ -468,14 +468,8 @@ async function familyOf(
   }
 }
 
-/** Undefined also if its queue is gone or damaged, which must not prevent its relatives from being shown. */
-async function kept(store: Store, queue: string, id: string): Promise<StoredJob | undefined> {
-  return recordsOf(store)
-    .get(queue, id)
-    .catch((error: unknown) => {
-      if (isOfOneQueue(error)) return undefined
-      throw error
-    })
+function kept(store: Store, queue: string, id: string): Promise<StoredJob | undefined> {
+  return unlessDamaged(recordsOf(store).get(queue, id))
 }
 
 /** The names of its enqueue calls; none if the checkpoint with them cannot be read here. */

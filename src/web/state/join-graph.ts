@@ -11,7 +11,7 @@ import type { JobKey, StoredJob } from '../../stores/contract/job-records.js'
 import type { StoredSet } from '../../stores/contract/joins.js'
 import type { Store } from '../../stores/contract/store.js'
 import { doneIn, memberId } from '../../stores/rules/join-rules.js'
-import { isOfOneQueue } from './queue-rows.js'
+import { unlessDamaged } from './queue-rows.js'
 
 /** The most jobs of a graph that are looked up. */
 const mostGraphJobs = 200
@@ -185,14 +185,8 @@ class GraphWalk {
     }
   }
 
-  /** Undefined also if its queue is gone or damaged, which must not prevent the others from being shown. */
-  async #kept(queue: string, id: string): Promise<StoredJob | undefined> {
-    return recordsOf(this.#store)
-      .get(queue, id)
-      .catch((error: unknown) => {
-        if (isOfOneQueue(error)) return undefined
-        throw error
-      })
+  #kept(queue: string, id: string): Promise<StoredJob | undefined> {
+    return unlessDamaged(recordsOf(this.#store).get(queue, id))
   }
 }
 

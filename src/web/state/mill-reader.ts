@@ -26,10 +26,8 @@ import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { Store } from '../../stores/contract/store.js'
 import type { SeenWorker } from '../../stores/contract/worker-registry.js'
 import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
-import { depthsOf, type NamedQueue, namedQueues } from './queue-rows.js'
+import { depthsOf, type NamedQueue, namedQueues, throttleStates } from './queue-rows.js'
 
-/** How many throttles are read at once. */
-const throttlesPerTrip = 20
 /** A process whose store was away writes its counts at most this late. */
 const latestMs = stepMs.hour
 
@@ -127,27 +125,19 @@ function attendanceIn(queue: string, { serving, silent }: Attendance): Attendanc
   return { serving: serving.filter(takes), silent: silent.filter(takes) }
 }
 
-/** A throttle that queues share is read once. */
 async function throttlesOf(
   { throttles }: Store,
   queues: readonly NamedQueue[],
   attempt: Attempt,
 ): Promise<Pick<MillMetrics, 'throttles' | 'throttlesLeftOut'>> {
-  const byScope = new Map<string, string>()
-  if (throttles !== undefined)
-    for (const { name, stored } of queues)
-      if (stored?.throttle !== undefined && !byScope.has(stored.throttle.scope))
-        byScope.set(stored.throttle.scope, name)
-  const asked = [...byScope].slice(0, mostThrottles)
-  const read = async ([scope, queue]: readonly [string, string]): Promise<ThrottleMetrics[]> => {
-    const state = await attempt('throttle', throttles!.state(queue))
-    if (state === undefined) return []
-    const { throttle, hits, forMs, groups } = state
+  if (throttles === undefined) return { throttles: [], throttlesLeftOut: 0 }
+  const scopes = [...new Set(queues.flatMap(({ stored }) => stored?.throttle?.scope ?? []))]
+  const asked = new Set(scopes.slice(0, mostThrottles))
+  const limited = queues.filter(({ stored }) => stored?.throttle !== undefined && asked.has(stored.throttle.scope))
+  const states = await throttleStates(limited, (queue) => attempt('throttle', throttles.state(queue)))
+  const metrics = [...states].map(([name, { throttle, hits, forMs, groups }]): ThrottleMetrics => {
     const rules = throttle.rules.map(({ limit, windowMs }) => ({ limit, windowMs }))
-    return [{ name: scope, rules, hits: [...hits], waitMs: forMs, ...defined({ groups }) }]
-  }
-  const found: ThrottleMetrics[] = []
-  for (let from = 0; from < asked.length; from += throttlesPerTrip)
-    found.push(...(await Promise.all(asked.slice(from, from + throttlesPerTrip).map(read))).flat())
-  return { throttles: found, throttlesLeftOut: byScope.size - asked.length }
+    return { name, rules, hits: [...hits], waitMs: forMs, ...defined({ groups }) }
+  })
+  return { throttles: metrics, throttlesLeftOut: scopes.length - asked.size }
 }

@@ -4,13 +4,14 @@ import { emptyDepth } from '../../client/admin/queue-looks.js'
 import { hasCode } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
 import { defined } from '../../core/values/defined.js'
+import { slicesOf } from '../../core/values/pages.js'
 import { workersByQueue } from '../../measures/worker-counts.js'
 import type { Mill } from '../../mill/mill.js'
 import { attendanceOf } from '../../runtime/process/process-peers.js'
 import type { QueueDepth } from '../../stores/contract/queue-depth.js'
 import type { QueueKind, StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { Store } from '../../stores/contract/store.js'
-import type { Throttles } from '../../stores/contract/throttles.js'
+import type { ThrottleState } from '../../stores/contract/throttles.js'
 import type { SeenWorker } from '../../stores/contract/worker-registry.js'
 import { noCounts } from '../../stores/rules/queue-counts.js'
 import type { Spark, SparkReader } from './sparks.js'
@@ -130,41 +131,54 @@ async function depthsIn(
   return { now, depths: queues.map(({ name }) => byName.get(name) ?? emptyDepth(name)) }
 }
 
-export function isOfOneQueue(error: unknown): boolean {
+function isOfOneQueue(error: unknown): boolean {
   return hasCode(error, 'store-corrupt') || hasCode(error, 'queue-unknown')
 }
 
-/** By queue. Queues that share a throttle share one reading. */
-async function limitsOf(store: Store, queues: readonly NamedQueue[]): Promise<ReadonlyMap<string, FullestLimit>> {
-  const { throttles } = store
-  const found = new Map<string, FullestLimit>()
-  if (throttles === undefined) return found
-  const scopes = new Map<string, string[]>()
-  for (const { name, stored } of queues) {
-    if (stored?.throttle?.by !== 'queue') continue
-    const { scope } = stored.throttle
-    scopes.set(scope, [...(scopes.get(scope) ?? []), name])
-  }
-  const groups = [...scopes.values()]
-  for (let from = 0; from < groups.length; from += throttlesPerTrip)
-    await Promise.all(
-      groups.slice(from, from + throttlesPerTrip).map(async (group) => {
-        const limit = await limitOf(throttles, group[0]!)
-        if (limit !== undefined) for (const name of group) found.set(name, limit)
-      }),
-    )
-  return found
-}
-
-async function limitOf(throttles: Throttles, queue: string): Promise<FullestLimit | undefined> {
-  const state = await throttles.state(queue).catch((error: unknown) => {
+/** Undefined also if its queue is gone or damaged, which must not prevent others from being shown. */
+export async function unlessDamaged<T>(read: Promise<T>): Promise<T | undefined> {
+  return read.catch((error: unknown) => {
     if (isOfOneQueue(error)) return undefined
     throw error
   })
-  if (state === undefined) return undefined
-  const windows = state.throttle.rules.map(({ limit, windowMs }, i) => ({ hits: state.hits[i] ?? 0, limit, windowMs }))
+}
+
+/** The state of each throttle of these queues, by scope, a few at a time. Queues that share one share one reading. */
+export async function throttleStates(
+  queues: readonly NamedQueue[],
+  read: (queue: string) => Promise<ThrottleState | undefined>,
+): Promise<ReadonlyMap<string, ThrottleState>> {
+  const firstOf = new Map<string, string>()
+  for (const { name, stored } of queues)
+    if (stored?.throttle !== undefined && !firstOf.has(stored.throttle.scope)) firstOf.set(stored.throttle.scope, name)
+  const found = new Map<string, ThrottleState>()
+  for (const some of slicesOf([...firstOf], throttlesPerTrip)) {
+    const states = await Promise.all(some.map(([, queue]) => read(queue)))
+    for (const [i, [scope]] of some.entries()) if (states[i] !== undefined) found.set(scope, states[i])
+  }
+  return found
+}
+
+/** By queue. */
+async function limitsOf(
+  { throttles }: Store,
+  queues: readonly NamedQueue[],
+): Promise<ReadonlyMap<string, FullestLimit>> {
+  if (throttles === undefined) return new Map()
+  const whole = queues.filter(({ stored }) => stored?.throttle?.by === 'queue')
+  const states = await throttleStates(whole, (queue) => unlessDamaged(throttles.state(queue)))
+  const limits = whole.flatMap(({ name, stored }) => {
+    const state = states.get(stored!.throttle!.scope)
+    const limit = state && limitOf(state)
+    return limit === undefined ? [] : [[name, limit] as const]
+  })
+  return new Map(limits)
+}
+
+function limitOf({ throttle, hits, forMs }: ThrottleState): FullestLimit | undefined {
+  const windows = throttle.rules.map(({ limit, windowMs }, i) => ({ hits: hits[i] ?? 0, limit, windowMs }))
   const [fullest] = windows.sort((a, b) => b.hits / b.limit - a.hits / a.limit)
-  return fullest && { ...fullest, nextMs: state.forMs }
+  return fullest && { ...fullest, nextMs: forMs }
 }
 
 function rowOf(
