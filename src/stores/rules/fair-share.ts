@@ -90,7 +90,11 @@ interface SubjectCounters {
   rests(subject: string): void
 }
 
-/** The throttle of a queue for all jobs together, and that for each group. `hasMore`: whether any queue of its scope has a ready job, or one of this group. */
+/**
+ * The throttle of a queue for all jobs together, and that for each group. `hasMore`: whether any queue of its scope has
+ * a ready job, or one of this group.
+ * @internal
+ */
 export function dealtThrottles(
   throttle: Throttle,
   counters: SubjectCounters,

@@ -36,13 +36,19 @@ export function reshardUnderWay(queue: string, towards: number, asked: number): 
   return new ConfigConflictError(queue, 'shards', towards, asked, remedy)
 }
 
-/** Throws for a plain queue, which is neither resharded nor moved. */
+/**
+ * Throws for a plain queue, which is neither resharded nor moved.
+ * @internal
+ */
 export function refusePlain(queue: string, kind: QueueKind): void {
   if (kind === 'ordered') return
   throw new InvalidArgumentError(`queue '${queue}' is not ordered; only ordered queues are resharded and moved.`)
 }
 
-/** Throws if the jobs of a queue are to be moved to where they are. */
+/**
+ * Throws if the jobs of a queue are to be moved to where they are.
+ * @internal
+ */
 export function refuseSelf(from: string, to: string): void {
   if (from === to) throw new InvalidArgumentError(`queue '${from}' cannot be moved into itself.`)
 }
