@@ -3,6 +3,7 @@
 import { setMaxListeners } from 'node:events'
 import { setImmediate as breath } from 'node:timers/promises'
 import { ClosedError } from '../../core/errors.js'
+import { bound } from '../../core/values/bound.js'
 import { keptCall } from '../../core/values/kept-call.js'
 import type { Claimed, Claimer, ClaimFrom } from '../contract/claim.js'
 import type { History } from '../contract/history.js'
@@ -117,19 +118,10 @@ export class PostgresStore implements Store {
         this.idle?.touched()
         return joins.enqueue(calls)
       },
-      seal: (join, sizes) => joins.seal(join, sizes),
-      look: (join) => joins.look(join),
-      ends: (join, set, from, limit) => joins.ends(join, set, from, limit),
-      sweep: (worker) => joins.sweep(worker),
+      ...bound(joins, 'seal', 'look', 'ends', 'sweep'),
     })
     const steps = new PostgresSteps(connection, queues)
-    this.steps = this.#guarded<Steps>({
-      keep: (claim, step, leaseMs) => steps.keep(claim, step, leaseMs),
-      read: (job) => steps.read(job),
-      forget: (job, name) => steps.forget(job, name),
-      signal: (job, signal) => steps.signal(job, signal),
-      sweep: (worker) => steps.sweep(worker),
-    })
+    this.steps = this.#guarded(bound(steps, 'keep', 'read', 'forget', 'signal', 'sweep'))
     this.deaths = this.#guarded(postgresDeaths(connection, queues))
     this.#wait = new PostgresWait(connection, this.#listener, queues, address.idlePollMs)
     this.idle = this.#wait.idle
