@@ -107,11 +107,14 @@ export class MemoryStore implements Store {
     this.traits = { ...memoryTraits, remote: data.isRemote }
     // Each wait under way has a listener, and their number is not limited.
     setMaxListeners(0, this.#closing.signal)
-    const admin: MemoryAdmin = {
-      queues: () => {
+    const whileOpen = <Part>(part: Part) => {
+      return () => {
         this.#refuseClosed()
-        return data.queues
-      },
+        return part
+      }
+    }
+    const admin: MemoryAdmin = {
+      queues: whileOpen(data.queues),
       now: () => clock.now(),
       ring: (queue) => this.#ring(queue),
       enqueue: (call) => this.#enqueueAll([call])[0]!,
@@ -123,25 +126,13 @@ export class MemoryStore implements Store {
     }
     this.records = memoryRecords(admin)
     this.throttles = memoryThrottles(admin)
-    this.schedules = memorySchedules(admin, () => {
-      this.#refuseClosed()
-      return data.schedules
-    })
+    this.schedules = memorySchedules(admin, whileOpen(data.schedules))
     this.live = memoryLive(data.watchers, this.#closing.signal, () => this.#refuseClosed())
-    this.history = memoryHistory(admin.now, () => {
-      this.#refuseClosed()
-      return data.history
-    })
-    this.joins = memoryJoins(admin, () => {
-      this.#refuseClosed()
-      return data.joins
-    })
+    this.history = memoryHistory(admin.now, whileOpen(data.history))
+    this.joins = memoryJoins(admin, whileOpen(data.joins))
     this.steps = memorySteps(admin)
     this.deaths = memoryDeaths(admin)
-    this.workers = memoryRegistry(admin, () => {
-      this.#refuseClosed()
-      return data.workers
-    })
+    this.workers = memoryRegistry(admin, whileOpen(data.workers))
   }
 
   async open(queues: readonly QueueSettings[], { follows } = { follows: false }): Promise<StoredQueue[]> {
