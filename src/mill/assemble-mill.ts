@@ -38,7 +38,7 @@ export interface MillParts {
   /** What the handles to jobs need. */
   readonly handleParts: HandleParts
   /** What the administration of a queue needs. */
-  readonly adminParts: Required<Omit<AdminParts, 'shown'>>
+  readonly adminParts: AdminParts
   readonly schedules: ScheduleAdmin
   /** Its workers, and what else takes jobs. */
   readonly work: MillWork

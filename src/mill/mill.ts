@@ -344,7 +344,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * The parts that administer queues, declared or not.
    * @internal
    */
-  get adminParts(): Required<Omit<AdminParts, 'shown'>> {
+  get adminParts(): AdminParts {
     return this.#parts.adminParts
   }
 

@@ -47,7 +47,7 @@ export interface VerbOptions {
 
 interface ChosenParts {
   readonly queue: string
-  readonly registry: Registry | undefined
+  readonly registry: Registry
   readonly connect: () => Promise<Store>
   readonly look: () => Promise<Store>
   readonly now: () => number
@@ -182,7 +182,7 @@ export class ChosenJobs {
   /** Decided by the store if the mill does not know its task. Asked only if an id is a number. */
   async #isOrdered(): Promise<boolean> {
     const { queue, registry, look } = this.#parts
-    if (registry?.orderedTask(queue) !== undefined) return true
+    if (registry.orderedTask(queue) !== undefined) return true
     const stored = (await recordsOf(await look()).queues()).find(({ name }) => name === queue)
     return stored?.kind === 'ordered'
   }

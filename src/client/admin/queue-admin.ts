@@ -8,7 +8,7 @@ import { areSet, checkFields, type FieldChanges } from '../../core/job/job-field
 import type { WaitReason } from '../../core/job/wait-reason.js'
 import { describe } from '../../core/messages/describe.js'
 import type { Packing } from '../../core/packing/packing.js'
-import { type Clock, systemClock } from '../../core/platform/clock.js'
+import type { Clock } from '../../core/platform/clock.js'
 import type { Registry } from '../../core/registry.js'
 import { isNameOf, refuseNoTask, type TaskOf } from '../../core/task/any-task.js'
 import { callForms, callOptions, checkedReason, refuseMore } from '../../core/values/call-check.js'
@@ -47,21 +47,18 @@ import { type GroupChoice, ThrottleAdmin } from './throttle-admin.js'
 /** @internal */
 export interface AdminParts {
   readonly connect: () => Promise<Store>
-  /**
-   * Connects without opening a queue, so that a queue whose declaration is refused can be examined. Default: `connect`.
-   */
-  readonly look?: () => Promise<Store>
+  /** Connects without opening a queue, so that a queue whose declaration is refused can be examined. */
+  readonly look: () => Promise<Store>
   readonly packing: Packing
   /** The known tasks, whose rules hold for its jobs. */
-  readonly registry?: Registry
-  /** What enqueues jobs again; a mill gives it. */
-  readonly repeater?: Repeater
+  readonly registry: Registry
+  /** What enqueues jobs again. */
+  readonly repeater: Repeater
   /** What the caller may see of a job. Default: all of it. */
   readonly shown?: (job: JobRecord) => JobRecord
   /** Ends the feeds. */
-  readonly closing?: AbortSignal
-  /** Default: the system's. */
-  readonly clock?: Pick<Clock, 'now'>
+  readonly closing: AbortSignal
+  readonly clock: Pick<Clock, 'now'>
 }
 
 const { signal: signalForm, hook, own, text, flag } = callForms
@@ -87,14 +84,8 @@ export class QueueAdmin {
   readonly throttle: ThrottleAdmin
   /** Its other limits that hold in all processes: those of running and waiting jobs, of crashes and of retention. */
   readonly limits: LimitsAdmin
-  readonly #connect: () => Promise<Store>
-  readonly #look: () => Promise<Store>
-  readonly #packing: Packing
-  readonly #registry: Registry | undefined
-  readonly #repeater: Repeater | undefined
+  readonly #parts: AdminParts
   readonly #shown: (job: StoredJob) => JobRecord
-  readonly #closing: AbortSignal | undefined
-  readonly #clock: Pick<Clock, 'now'>
   readonly #total: StepLoop
   readonly #chosen: ChosenJobs
   readonly #patientTotal: StepLoop
@@ -104,18 +95,12 @@ export class QueueAdmin {
    * @internal
    */
   constructor(name: string, parts: AdminParts, loop?: StepLoop) {
-    const { connect, look = connect, packing, registry, repeater, shown, closing, clock = systemClock } = parts
+    const { connect, look, packing, registry, shown, clock } = parts
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect, clock)
     this.limits = new LimitsAdmin(name, look, connect)
-    this.#connect = connect
-    this.#look = look
-    this.#packing = packing
-    this.#registry = registry
-    this.#repeater = repeater
+    this.#parts = parts
     this.#shown = (job) => (shown === undefined ? recordOf(job, packing) : shown(recordOf(job, packing)))
-    this.#closing = closing
-    this.#clock = clock
     this.#total = loop ?? total
     const now = () => clock.now()
     this.#chosen = new ChosenJobs({ queue: name, registry, connect, look, now, shown: this.#shown, loop: this.#total })
@@ -146,7 +131,7 @@ export class QueueAdmin {
    * jobs are not included. Throws `InvalidArgumentError` for an invalid `buffer`.
    */
   events(options: LiveOptions = {}): LiveFeed {
-    return liveFeed(this.name, this.#connect, this.#closing, options)
+    return liveFeed(this.name, this.#parts.connect, this.#parts.closing, options)
   }
 
   /**
@@ -155,7 +140,7 @@ export class QueueAdmin {
    * `InvalidArgumentError`, or `UnsupportedByStoreError` if the store keeps no history.
    */
   async history(options: HistoryOptions = {}): Promise<QueueHistory> {
-    const [history] = await queueHistories(await this.#look(), [this.name], options, this.#clock.now())
+    const [history] = await queueHistories(await this.#parts.look(), [this.name], options, this.#parts.clock.now())
     return history!
   }
 
@@ -164,7 +149,7 @@ export class QueueAdmin {
    * Throws `UnknownQueueError` if the store has no such queue.
    */
   async look(): Promise<QueueLook> {
-    const store = await this.#look()
+    const store = await this.#parts.look()
     const [{ depths }, workers = []] = await Promise.all([store.depth([this.name]), store.workers?.list()]).catch(
       (error: unknown) => {
         if (!hasCode(error, 'queue-unknown')) throw error
@@ -179,7 +164,7 @@ export class QueueAdmin {
    * each shard. Its length is `fresh + retries`.
    */
   async depth(): Promise<QueueDepth> {
-    const { depths } = await depthsIn(await this.#look(), [this.name], () => this.#isDeclared)
+    const { depths } = await depthsIn(await this.#parts.look(), [this.name], () => this.#isDeclared)
     return depths[0]!
   }
 
@@ -191,7 +176,7 @@ export class QueueAdmin {
    * for (const { why, text } of await mill.queue('mail').explain()) console.log(why, text)
    */
   async explain(): Promise<WaitReason[]> {
-    return explainedQueue(await this.#look(), this.name, this.#clock.now())
+    return explainedQueue(await this.#parts.look(), this.name, this.#parts.clock.now())
   }
 
   /**
@@ -327,7 +312,7 @@ export class QueueAdmin {
     /** As `explain()` of a handle to the job. An empty list also if nothing is kept of it. */
     explain: async (id: string | number): Promise<WaitReason[]> => {
       const job = await this.jobs.get(id)
-      return job === undefined ? [] : explainedJob(await this.#look(), job, this.#clock.now())
+      return job === undefined ? [] : explainedJob(await this.#parts.look(), job, this.#parts.clock.now())
     },
     /**
      * Cancels jobs: waiting ones never run; the worker of a running one learns of it at the next beat. In an ordered
@@ -358,7 +343,7 @@ export class QueueAdmin {
      * await mill.queue('mail').jobs.reschedule(['welcome-42'], { priority: 10, delay: '5m' })
      */
     reschedule: async (where: JobChoice, place: PlaceChange): Promise<number> => {
-      placeOf(place, this.#clock.now())
+      placeOf(place, this.#parts.clock.now())
       return this.#chosen.act(where, 'reschedule', { place })
     },
     /** Buries waiting jobs, in an ordered queue with all their payloads. Resolves with the number. */
@@ -394,7 +379,7 @@ export class QueueAdmin {
       const records = await this.#records()
       const job = await records.get(this.name, asked)
       const last = options.last ?? this.#isLastAttempt(job)
-      const failed = job && { attempt: job.attempt, at: this.#clock.now() }
+      const failed = job && { attempt: job.attempt, at: this.#parts.clock.now() }
       const error = storedError(reason, job?.error, failed)
       return (await records.fail(this.name, asked, { delayMs, reason: error, last })) === 'ok'
     },
@@ -406,7 +391,7 @@ export class QueueAdmin {
       if (typeof name !== 'string')
         throw new InvalidArgumentError(`the name of a step must be a text; got ${describe(name)}.`)
       const asked = await this.#chosen.idOf(id)
-      return stepsOf(await this.#connect()).forget({ queue: this.name, id: asked }, name)
+      return stepsOf(await this.#parts.connect()).forget({ queue: this.name, id: asked }, name)
     },
     /** Like `fields.set()` of a handle to the job: false if nothing is kept of it. */
     setFields: async (id: string | number, fields: FieldChanges): Promise<boolean> => {
@@ -455,7 +440,8 @@ export class QueueAdmin {
   }
 
   get #repeatParts(): Repeater & { readonly packing: Packing; readonly registry: Registry } {
-    return { ...this.#repeater!, packing: this.#packing, registry: this.#registry! }
+    const { repeater, packing, registry } = this.#parts
+    return { ...repeater, packing, registry }
   }
 
   async #revivedWith(where: JobChoice, other: Required<OtherInput>, members: boolean | undefined): Promise<number> {
@@ -471,37 +457,38 @@ export class QueueAdmin {
   #isLastAttempt(job: StoredJob | undefined): boolean {
     if (job === undefined) return false
     if (job.worker !== undefined && isListenerId(job.worker)) return true
-    const task = this.#registry?.orderedTask(this.name) ?? this.#registry?.find(job.task)
+    const { registry } = this.#parts
+    const task = registry.orderedTask(this.name) ?? registry.find(job.task)
     if (task?.kind === 'plain' && task.isolation !== undefined) return true
     return task !== undefined && job.attempt > task.retry.max
   }
 
   get #isDeclared(): boolean {
-    return this.#registry?.queues.has(this.name) === true
+    return this.#parts.registry.queues.has(this.name)
   }
 
   /** `nothing` if the queue is declared, but not stored yet. */
   async #read<T>(ask: (store: Store) => Promise<T>, nothing: T): Promise<T> {
-    const store = await this.#look()
+    const store = await this.#parts.look()
     return lookInto(this.#isDeclared, () => ask(store), nothing)
   }
 
   async #records(): Promise<Records> {
-    return recordsOf(await this.#connect())
+    return recordsOf(await this.#parts.connect())
   }
 
   async #morgue(): Promise<Morgue> {
-    return morgueOf(await this.#connect())
+    return morgueOf(await this.#parts.connect())
   }
 
   async #record(job: StoredJob | undefined): Promise<JobRecord | undefined> {
     if (job === undefined) return undefined
-    return wholeRecord(await this.#look(), job, this.#packing, this.#clock.now())
+    return wholeRecord(await this.#parts.look(), job, this.#parts.packing, this.#parts.clock.now())
   }
 
   async #recordsOf(jobs: readonly StoredJob[]): Promise<JobRecord[]> {
-    const heldBy = await holdsOn(await this.#look(), this.name, jobs, this.#clock.now())
-    return jobs.map((job) => recordOf(job, this.#packing, heldBy(job)))
+    const heldBy = await holdsOn(await this.#parts.look(), this.name, jobs, this.#parts.clock.now())
+    return jobs.map((job) => recordOf(job, this.#parts.packing, heldBy(job)))
   }
 
   /** The jobs of the task, if one is given. */

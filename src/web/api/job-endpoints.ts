@@ -402,7 +402,7 @@ const highest = 1 - 2 ** -32
  * declare its task: only workers elsewhere know it.
  */
 function retryOutlook({ adminParts: { registry } }: Mill, job: JobRecord): RetryOutlook | undefined {
-  const task = registry?.orderedTask(job.queue) ?? registry?.find(job.task)
+  const task = registry.orderedTask(job.queue) ?? registry.find(job.task)
   if (task === undefined) return undefined
   const { max, backoff } = task.retry
   const left = Math.max(0, max + 1 - job.attempt)

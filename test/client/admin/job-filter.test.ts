@@ -4,10 +4,9 @@ import { defineOrderedTask, defineTask, type JobFilter, type Mill, type MillOpti
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { errorKind } from '#src/core/messages/error-kind.js'
-import { Packing } from '#src/core/packing/packing.js'
-import { jsonCodec } from '#src/core/values/codec.js'
 import { testMill } from '../../test-mill.js'
 import { workerRedis } from '../../worker-redis.js'
+import { adminParts } from '../enqueue/ordered-scene.js'
 
 const send = defineTask({ name: 'send', queue: 'mail', run: (_to: string) => {} })
 const bill = defineTask({ name: 'bill', queue: 'mail', run: (_to: string) => {} })
@@ -113,7 +112,7 @@ describe.each(kinds)('jobs chosen by a filter on %s', (kind) => {
     expect(stored?.codec).toBe('json+gzip+sealed')
     expect(await jobs.count({ text: 'order 4711' })).toBe(1)
     expect(await sealed.queue('orders').jobs.count({ text: 'note 2' })).toBe(1)
-    const keyless = new QueueAdmin('mail', { connect: async () => store, packing: new Packing(jsonCodec) })
+    const keyless = new QueueAdmin('mail', adminParts(store))
     expect(await keyless.jobs.count({ text: 'order 4711' })).toBe(0)
     expect(await keyless.jobs.count({ text: 'send' })).toBe(1)
   })

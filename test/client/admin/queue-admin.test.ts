@@ -1,11 +1,10 @@
-import { defineOrderedTask, jsonCodec } from 'millrace'
+import { defineOrderedTask } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
-import { Packing } from '#src/core/packing/packing.js'
 import { Registry } from '#src/core/registry.js'
 import { scriptedTask } from '../../scripted-task.js'
 import { storeKinds, testMill } from '../../test-mill.js'
-import { OrderedScene, orderedStores, someIds } from '../enqueue/ordered-scene.js'
+import { adminParts, OrderedScene, orderedStores, someIds } from '../enqueue/ordered-scene.js'
 
 const someWorker = { host: 'h', boot: 'b', pidns: 'n', pid: 1, ticks: 1, concurrency: 1, running: 0, startedAt: 0 }
 
@@ -80,11 +79,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
   ] as const)('fails a job by hand as its task says: with %i retries it is then %s', async (max, state) => {
     const scene = await OrderedScene.on(make)
     const registry = new Registry([defineOrderedTask({ name: 'sync-order', queue: 'orders', retry: { max } })], [])
-    const { jobs } = new QueueAdmin('orders', {
-      connect: async () => scene.store,
-      packing: new Packing(jsonCodec),
-      registry,
-    })
+    const { jobs } = new QueueAdmin('orders', { ...adminParts(scene.store), registry })
     await scene.push(['a'])
     await scene.claim()
 
@@ -95,11 +90,7 @@ describe.each(orderedStores)('administration of an ordered queue, on %s', (_, ma
   it('works on the connection that creates nothing, and lists the workers that serve the queue', async () => {
     const scene = await OrderedScene.on(make)
     const refused = () => Promise.reject(new Error('opened'))
-    const admin = new QueueAdmin('orders', {
-      connect: refused,
-      packing: new Packing(jsonCodec),
-      look: async () => scene.store,
-    })
+    const admin = new QueueAdmin('orders', { ...adminParts(scene.store), connect: refused })
     await scene.push(['a', 'b'])
     await scene.claim()
     for (const [id, queues] of [

@@ -4,8 +4,10 @@ import { jsonCodec } from 'millrace'
 import type { NewJob, Store } from 'millrace/store'
 import { type HarnessMaker, memoryHarness, type StoreHarness } from 'millrace/store-testing'
 import { onTestFinished } from 'vitest'
-import { QueueAdmin } from '#src/client/admin/queue-admin.js'
+import { type AdminParts, QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { Packing } from '#src/core/packing/packing.js'
+import { systemClock } from '#src/core/platform/clock.js'
+import { Registry } from '#src/core/registry.js'
 import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { sqliteTraits } from '#src/stores/sqlite/sqlite-traits.js'
 
@@ -14,6 +16,16 @@ export const orderedStores: readonly (readonly [string, HarnessMaker])[] = [
   ['memory', memoryHarness],
   ...(sqliteTraits.ordered ? [['sqlite', sqliteHarness] as const] : []),
 ]
+
+/** The parts of an administration by somebody who declares nothing. */
+export function adminParts(store: Store): AdminParts {
+  const connect = async () => store
+  const enqueue = () => Promise.reject(new Error('nobody enqueues here'))
+  return {
+    ...{ connect, look: connect, packing: new Packing(jsonCodec), registry: new Registry([], []), clock: systemClock },
+    ...{ repeater: { enqueue, idempotencyMs: 60_000 }, closing: new AbortController().signal },
+  }
+}
 
 export class OrderedScene {
   readonly harness: StoreHarness
@@ -41,12 +53,12 @@ export class OrderedScene {
 
   /** Administration of a queue by one operator. */
   admin(queue = 'orders'): QueueAdmin {
-    return new QueueAdmin(queue, { connect: async () => this.store, packing: new Packing(jsonCodec) })
+    return new QueueAdmin(queue, adminParts(this.store))
   }
 
   /** By another. */
   otherAdmin(queue = 'orders'): QueueAdmin {
-    return new QueueAdmin(queue, { connect: async () => this.#other, packing: new Packing(jsonCodec) })
+    return new QueueAdmin(queue, adminParts(this.#other))
   }
 
   /** One payload for each, by id alone with one of its own. */
