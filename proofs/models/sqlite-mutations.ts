@@ -49,7 +49,6 @@ export const sqliteMutations = mutationsIn(`
 - noted = 'noted = 0'
 + noted = 'noted >= 0'
 ! checkpoints and logs
-@ sqlite/work/sqlite-kept-results.js
 * of results that are kept together those that cannot be are told as kept
 - if (found.has(id))
 + if (true)

@@ -1,17 +1,23 @@
 /**
- * The completion of jobs of which nothing is kept, in a SQLite store. Most jobs end like this: many of one claim with
- * two statements, or three if they are ordered; a single plain one with one.
+ * The completion of jobs of which nothing is kept, or only the result, in a SQLite store. Most jobs end like this: many of
+ * one claim with two statements, or three if they are ordered, or one if their results are kept; a single plain one with one.
  */
 
+import { startedAtOf } from '../../contract/job-beat.js'
 import type { KeptResult, SettleItem } from '../../contract/settle.js'
 import { noteBits, running } from '../../rows/job-row.js'
 import { type PlaceRow, placeReader, placeRowsIn } from '../../rows/join-row.js'
+import { bounded } from '../../rows/queue-row.js'
+import { storedOrNull } from '../../rows/stored-text.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 
 /** Fewer jobs of a claim are ended one by one: two statements would cost more. */
-export const fewestTogether = 4
+const fewestTogether = 4
+
+/** The longest result, in UTF-16 units, that is kept together with others: SQLite reads it again for each of its columns. */
+const longestTogether = 16_384
 
 /**
  * The jobs of one claim that complete together and leave nothing, as they are sent to the thread: their ids are JSON.
@@ -82,7 +88,7 @@ interface TiedRow {
 }
 
 /** Jobs of one claim. */
-export interface Bunch {
+interface Bunch {
   readonly queue: QueueRow
   readonly fence: number
   readonly ids: string[]
@@ -100,6 +106,7 @@ export class SqliteCompletion {
   readonly #lookOrdered: Statement
   readonly #lookNoted: Statement
   readonly #dropSteps: Statement
+  readonly #keep: Statement
 
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
@@ -122,15 +129,27 @@ export class SqliteCompletion {
          WHERE state = 2 AND fence = ?3 AND remember_ms = 0 AND noted & ~${tied} = 0`,
     )
     this.#dropSteps = db.prepare('DELETE FROM step WHERE rid IN (SELECT value FROM json_each(?))')
+    const part = (n: number) => `json_each.value ->> ${n}`
+    // Looked up one by one: joined with the list, SQLite would read the list again for each job of the queue.
+    const one = `SELECT rid FROM job WHERE qid = ?1 AND id = ${part(0)} AND state = 2 AND fence = ?3 AND noted = 0`
+    this.#keep = db.prepare(
+      `UPDATE job SET state = 3, suspect = 0, error = NULL, reason = NULL, finished_at = ?4, updated_at = ?4, result = ${part(1)}, expires_at = ${part(2)},
+         started_at = coalesce(started_at, ${part(3)}), host = coalesce(host, ${part(4)}), pid = coalesce(pid, ${part(5)})
+       FROM json_each(?2) WHERE job.rid = (${one}) RETURNING id`,
+    )
   }
 
   /**
    * Ends the items of a settle that can be ended together; `queues` has the row of each item. Returns true at the index
    * of each item that it has ended.
    */
-  endSome(items: readonly SettleItem[], queues: readonly QueueRow[]): (true | undefined)[] {
+  endSome(items: readonly SettleItem[], queues: readonly QueueRow[], now: number): readonly (true | undefined)[] {
     const ended: (true | undefined)[] = []
     if (items.length < fewestTogether) return ended
+    for (const bunch of bunchesOf(items, queues, isOnlyKept)) {
+      const found = new Set(this.#keepSome(bunch, items, now))
+      for (const [i, id] of bunch.ids.entries()) if (found.has(id)) ended[bunch.places[i]!] = true
+    }
     const fits = (queue: QueueRow, item: SettleItem) => leavesNothing(item) || leavesToJoins(queue, item)
     for (const bunch of bunchesOf(items, queues, fits)) {
       const { queue, fence, ids, results } = bunch
@@ -195,6 +214,24 @@ export class SqliteCompletion {
     this.#transaction.joins.report({ queue: name, id, places, fate: 'completed', left: result })
   }
 
+  /** Keeps the results of jobs. Returns the ids of those that it has ended; the others need more than this. */
+  #keepSome({ queue, fence, ids, places }: Bunch, items: readonly SettleItem[], now: number): readonly string[] {
+    // Of one that is named twice the first end counts.
+    if (ids.length < fewestTogether || new Set(ids).size < ids.length) return []
+    const rows = places.map((place) => this.#keptRow(queue, items[place] as KeptItem, now))
+    const kept = this.#keep.all(queue.qid, JSON.stringify(rows), fence, now) as { id: string }[]
+    queue.completed += kept.length
+    if (kept.length > 0) this.#ended(queue, kept.length)
+    return kept.map(({ id }) => id)
+  }
+
+  #keptRow(queue: QueueRow, { id, result, run }: KeptItem, now: number): unknown[] {
+    const keepMs = this.#transaction.expected.keptMs(queue, id, result.keepMs)
+    const expiresAt = keepMs === undefined ? null : bounded(now + keepMs)
+    const ran = run === undefined ? [] : [startedAtOf(run.startedMs, now), run.host, run.pid]
+    return [id, storedOrNull(result.payload), expiresAt, ...ran]
+  }
+
   /** Changes nothing and returns false if the job needs more than this. */
   endOne(queue: QueueRow, item: SettleItem): boolean {
     const isBare = leavesNothing(item)
@@ -235,10 +272,25 @@ function leavesToJoins({ kind }: QueueRow, item: SettleItem): boolean {
   return item.kind === 'complete' && item.result?.onlyForJoins === true && item.hold === undefined && kind === 'plain'
 }
 
+/** An item of which only a result is kept that is text, or none. */
+type KeptItem = SettleItem & {
+  readonly kind: 'complete'
+  readonly result: { readonly payload?: string; readonly keepMs?: number }
+}
+
+/** As far as the item shows: its job may be a member of a join, or have notes. */
+function isOnlyKept({ kind }: QueueRow, item: SettleItem): item is KeptItem {
+  if (kind === 'ordered' || item.kind !== 'complete' || item.result === undefined || item.hold !== undefined)
+    return false
+  const { onlyForJoins, payload, codec } = item.result
+  const isText = payload === undefined || (typeof payload === 'string' && payload.length <= longestTogether)
+  return !onlyForJoins && codec === undefined && isText
+}
+
 /**
  * The jobs by claim whose items fit, from queues in which no job of a group runs: such a job must be counted in its lane.
  */
-export function bunchesOf(
+function bunchesOf(
   items: readonly SettleItem[],
   queues: readonly QueueRow[],
   fits: (queue: QueueRow, item: SettleItem) => boolean,

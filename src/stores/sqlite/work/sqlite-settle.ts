@@ -14,7 +14,6 @@ import { changeOne, jobColumns } from '../rows/sqlite-job.js'
 import { byKind, type QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { type Completions, itemsOf, SqliteCompletion } from './sqlite-completion.js'
-import { SqliteKeptResults } from './sqlite-kept-results.js'
 
 /** The row of a job whose lease was renewed. */
 interface Renewed {
@@ -28,7 +27,6 @@ type RenewedRun = Renewed & Pick<JobRow, 'noted' | 'expires_at'>
 export class SqliteSettle {
   readonly #transaction: SqliteTransaction
   readonly #completion: SqliteCompletion
-  readonly #keptResults: SqliteKeptResults
   readonly #extend: Statement
   readonly #extendRun: Statement
   readonly #beat: Statement
@@ -42,7 +40,6 @@ export class SqliteSettle {
     this.#transaction = transaction
     const { db } = transaction
     this.#completion = new SqliteCompletion(transaction)
-    this.#keptResults = new SqliteKeptResults(transaction)
     const extend =
       'UPDATE job SET lease_until = max(lease_until, ?) WHERE qid = ? AND id = ? AND state = 2 AND fence = ? RETURNING cancelling, rid'
     this.#extend = db.prepare(extend)
@@ -76,8 +73,7 @@ export class SqliteSettle {
     const now = this.#transaction.clock.now()
     const queues = this.#transaction.holdingAll(items)
     const touched = new Set<QueueRow>()
-    const ended = this.#completion.endSome(items, queues)
-    this.#keptResults.endSome(items, queues, ended, now)
+    const ended = this.#completion.endSome(items, queues, now)
     const answers = items.map((item, i) => {
       const answer = ended[i] ? 'ok' : this.#settleOne(queues[i]!, item, now)
       if (answer === 'ok') touched.add(queues[i]!)
