@@ -196,6 +196,7 @@ end
         end_lease(id, flags, bytes)`,
     endTogether: `
   if serials[1] then member_ends().report_completed(serials, numbers, results) end
+  many('HDEL', CLAIMS, kept)
   many('HSET', HISTORY, pasts)
   many('HSET', NOTES, notes)
   many('ZADD', COMPLETED, ends)
@@ -353,7 +354,6 @@ end
 many('ZREM', LEASES, renewed)
 for bytes, count in pairs(shared) do leave_lease(bytes, count) end
 ${parts[kind].keys.map((key) => `many('HDEL', ${key}, traceless)`).join('\n')}
-many('HDEL', CLAIMS, kept)
 processed = processed + #traceless + #kept
 if processed > 0 then call('HINCRBY', META, 'processed', processed) end
 if #traceless + #kept + #settled > 0 then
