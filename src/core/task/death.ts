@@ -1,4 +1,4 @@
-/** The deaths of jobs as a task is told of them: the input of the task that `onDead` of another names. */
+/** The deaths of jobs as they are reported to a task: the input of the task that `onDead` of another names. */
 
 import * as v from 'valibot'
 import { isDefinition, type TaskHeader } from './task-definition.js'
@@ -23,7 +23,7 @@ export interface Death<Input = unknown> {
   readonly diedAt: number
 }
 
-/** Some task that can be told of the deaths of jobs with this input: a plain one without `joins`, which takes a `Death`. */
+/** Some task to which the deaths of jobs with this input can be reported: a plain one without `joins`, which takes a `Death`. */
 // biome-ignore lint/suspicious/noExplicitAny: as of any task
 export interface DeathTask<Input = any> extends TaskHeader<string, any, any, any, string, any> {
   readonly kind: 'plain'

@@ -104,9 +104,9 @@ export interface TaskOptions<
    */
   readonly onExhausted?: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
   /**
-   * The task that is told of each death of its jobs, by a job of its own whose input is a `Death`: once for each, whatever
+   * The task to which each death of its jobs is reported, by a job of its own whose input is a `Death`: once for each, whatever
    * brought the job to the morgue, even if the process that did so died at that moment. Workers enqueue it that serve the
-   * queue of the dead job, at once or within seconds. A job is told of if its task had `onDead` when it was enqueued. Not on
+   * queue of the dead job, at once or within seconds. A death is reported if the task had `onDead` when the job was enqueued. Not on
    * stores without the trait `deaths`. Default: none.
    */
   readonly onDead?: DeathTask<NoInfer<Input>> | undefined
@@ -145,7 +145,7 @@ export interface Task<
   readonly idempotencyMs: number | undefined
   readonly shouldRun: ((input: Output, job: RunningJob) => boolean | Promise<boolean>) | undefined
   readonly onExhausted: ((exhausted: ExhaustedJob<Output>) => void | Promise<void>) | undefined
-  /** The task that is told of each death of its jobs. */
+  /** The task to which each death of its jobs is reported. */
   readonly onDead: DeathTask | undefined
   /** The signals that an operator may send to its jobs. */
   readonly signals: readonly AnySignal[]

@@ -268,8 +268,8 @@ export interface Records {
   expect(jobs: readonly JobKey[], by: string, forMs: number): Promise<void>
 }
 
-/** A death: a job came to the morgue, and nobody is known to have been told of it. It stays as it was then. */
-export interface UntoldDeath extends JobKey {
+/** A death: a job came to the morgue, and that is not known to be reported yet. It stays as it was then. */
+export interface UnreportedDeath extends JobKey {
   /** Names the death among those of its job, now and later. */
   readonly number: number
   readonly task: string
@@ -284,8 +284,8 @@ export interface UntoldDeath extends JobKey {
 }
 
 /**
- * The deaths of jobs with `NewJob.tellsDeath`. Whatever brings such a job to the morgue keeps its death in the same step.
- * A death stays until it is told, whatever becomes of the job meanwhile: revived, deleted, trimmed or replaced. A job that
+ * The deaths of jobs with `NewJob.reportsDeath`. Whatever brings such a job to the morgue keeps its death in the same step.
+ * A death stays until it is reported, whatever becomes of the job meanwhile: revived, deleted, trimmed or replaced. A job that
  * is revived and dies again has another death.
  */
 export interface Deaths {
@@ -293,7 +293,7 @@ export interface Deaths {
    * Deaths of jobs of these tasks in these queues, at most `limit`, those of a task in a queue from the oldest on. Those of
    * other tasks cost nothing, however many are kept: perhaps nobody knows these tasks any more.
    */
-  untold(queues: readonly string[], tasks: readonly string[], limit: number): Promise<UntoldDeath[]>
+  unreported(queues: readonly string[], tasks: readonly string[], limit: number): Promise<UnreportedDeath[]>
   /** Forgets these deaths; one that is not kept is passed over. */
-  told(queue: string, deaths: readonly Pick<UntoldDeath, 'id' | 'task' | 'number'>[]): Promise<void>
+  reported(queue: string, deaths: readonly Pick<UnreportedDeath, 'id' | 'task' | 'number'>[]): Promise<void>
 }

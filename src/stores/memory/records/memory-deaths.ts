@@ -5,16 +5,16 @@ import type { MemoryAdmin } from '../memory-admin.js'
 
 export function memoryDeaths(store: MemoryAdmin): Deaths {
   return {
-    async untold(names, tasks, limit) {
+    async unreported(names, tasks, limit) {
       const shards = names.flatMap((name) => store.queues().shardsOf(name))
-      const untold = shards.flatMap((shard) => shard.untold)
-      return untold.filter(({ task }) => tasks.includes(task)).slice(0, limit)
+      const deaths = shards.flatMap((shard) => shard.unreported)
+      return deaths.filter(({ task }) => tasks.includes(task)).slice(0, limit)
     },
 
-    async told(name, deaths) {
+    async reported(name, deaths) {
       for (const { id, number } of deaths) {
         const queue = store.queues().holding(name, id)
-        queue.untold = queue.untold.filter((death) => death.number !== number || death.id !== id)
+        queue.unreported = queue.unreported.filter((death) => death.number !== number || death.id !== id)
       }
     },
   }

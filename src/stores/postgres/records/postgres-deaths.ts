@@ -1,6 +1,6 @@
-/** The facet `deaths` of a Postgres store: the deaths of jobs that nobody was told of. */
+/** The facet `deaths` of a Postgres store: the deaths of jobs that are not reported yet. */
 
-import type { Deaths, UntoldDeath } from '../../contract/job-records.js'
+import type { Deaths, UnreportedDeath } from '../../contract/job-records.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { payloadFrom, textFrom } from '../schema/stored-payload.js'
@@ -10,8 +10,8 @@ import type { PostgresQueues } from '../work/postgres-settings.js'
  * Takes queues, names of tasks and a limit. Returns the oldest deaths of their jobs, each as `DeathColumns`. It sorts those
  * of these tasks: to go through all deaths in their order would pass those of tasks that nobody knows any more.
  */
-const untoldDeaths = sqlFunction(
-  'untold_1',
+const unreportedDeaths = sqlFunction(
+  'unreported_1',
   'p_qs int[], p_tasks text[], p_most int',
   'json',
   `BEGIN
@@ -21,8 +21,8 @@ END`,
 )
 
 /** Takes a queue, numbers of deaths, and the ids of their jobs. Returns null. */
-const toldDeaths = sqlFunction(
-  'told_1',
+const reportedDeaths = sqlFunction(
+  'reported_1',
   'p_q int, p_ns bigint[], p_ids text[]',
   'json',
   `BEGIN
@@ -31,7 +31,7 @@ const toldDeaths = sqlFunction(
 END`,
 )
 
-export const deathFunctions = [untoldDeaths, toldDeaths]
+export const deathFunctions = [unreportedDeaths, reportedDeaths]
 
 type DeathColumns = [
   qid: number,
@@ -49,18 +49,18 @@ type DeathColumns = [
 
 export function postgresDeaths(connection: PostgresConnection, queues: PostgresQueues): Deaths {
   return {
-    async untold(names, tasks, limit) {
+    async unreported(names, tasks, limit) {
       const numbered = await queues.named(names)
       const nameOf = new Map(numbered.map(({ qid }, i) => [qid, names[i]!]))
       const values = [[...nameOf.keys()], tasks, limit]
-      const found = (await connection.call(untoldDeaths, values)) as DeathColumns[]
+      const found = (await connection.call(unreportedDeaths, values)) as DeathColumns[]
       return found.map((columns) => deathIn(nameOf.get(columns[0])!, columns))
     },
 
-    async told(queue, deaths) {
+    async reported(queue, deaths) {
       const keys = [deaths.map(({ number }) => number), deaths.map(({ id }) => id)]
       const [numbered] = await queues.named([queue])
-      await connection.call(toldDeaths, [numbered!.qid, ...keys])
+      await connection.call(reportedDeaths, [numbered!.qid, ...keys])
     },
   }
 }
@@ -68,7 +68,7 @@ export function postgresDeaths(connection: PostgresConnection, queues: PostgresQ
 function deathIn(
   queue: string,
   [, number, id, task, attempt, crashes, diedAt, error, reason, codec, payload]: DeathColumns,
-): UntoldDeath {
+): UnreportedDeath {
   return {
     ...{ queue, id, number, task, payload: payloadFrom(payload), attempt, crashes, diedAt },
     ...(error === null ? {} : { error: textFrom(error) }),

@@ -1,6 +1,6 @@
-/** The deaths of jobs in a Redis store that nobody was told of. */
+/** The deaths of jobs in a Redis store that are not reported yet. */
 
-import type { Deaths, UntoldDeath } from '../../contract/job-records.js'
+import type { Deaths, UnreportedDeath } from '../../contract/job-records.js'
 import { bytesIn, listIn } from '../client/redis-reply.js'
 import type { ShardScript } from '../client/redis-script.js'
 import { readNumber, readRecord, utf8 } from '../format/redis-record.js'
@@ -16,14 +16,14 @@ const headBytes = 26
 /** `refuseClosed` throws `ClosedError`. */
 export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deaths {
   return {
-    async untold(names, tasks, limit) {
+    async unreported(names, tasks, limit) {
       refuseClosed()
       const found = await queues.find(names)
       const shards = found.flatMap(({ layout, shards }) => (layout.kind === 'plain' ? shards : []))
       const args = [String(limit), ...tasks]
       // Deaths on a server that is away must not keep back the others.
       const replies = await partialReplies(
-        shards.map(async (shard) => ({ shard, reply: await queues.run(shard, untoldScript, args) })),
+        shards.map(async (shard) => ({ shard, reply: await queues.run(shard, unreportedScript, args) })),
       )
       const deaths = replies.flatMap(({ shard, reply }) =>
         listIn(reply).flatMap((death) => deathIn(shard.queue, bytesIn(death)) ?? []),
@@ -31,12 +31,12 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
       return deaths.sort((a, b) => a.diedAt - b.diedAt || a.number - b.number).slice(0, limit)
     },
 
-    async told(name, deaths) {
+    async reported(name, deaths) {
       refuseClosed()
       const [queue] = await queues.find([name])
       await Promise.all(
         deaths.map(({ id, task, number }) =>
-          queues.run(shardHolding(queue!, id), toldScript, [task, String(number), id]),
+          queues.run(shardHolding(queue!, id), reportedScript, [task, String(number), id]),
         ),
       )
     },
@@ -47,7 +47,7 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
  * A death is its task and NUL, its head, its id and NUL, its reason, its error, and the record of the job. Undefined for what
  * cannot be one.
  */
-function deathIn(queue: string, death: Buffer): UntoldDeath | undefined {
+function deathIn(queue: string, death: Buffer): UnreportedDeath | undefined {
   const head = death.indexOf(0) + 1
   if (death.length < head + headBytes + 2) return undefined
   const at = (offset: number, length: number) => readNumber(death, head + offset, length)
@@ -77,8 +77,8 @@ function deathScript(
 }
 
 /** ARGV: how many, then the tasks. Returns deaths of jobs of these tasks, for each the oldest first. */
-const untoldScript = deathScript(
-  'deaths-untold',
+const unreportedScript = deathScript(
+  'deaths-unreported',
   String.raw`
 local found = {}
 for i = 2, #ARGV do
@@ -90,8 +90,8 @@ return found
 )
 
 /** ARGV: the task and the number of a death, and the id of its job. Removes it. */
-const toldScript = deathScript(
-  'deaths-told',
+const reportedScript = deathScript(
+  'deaths-reported',
   String.raw`
 local head, n = ARGV[1] .. '\0', tonumber(ARGV[2])
 for _, death in ipairs(call('ZRANGE', DEATHS, '[' .. head .. pack('>I7', n), '(' .. head .. pack('>I7', n + 1), 'BYLEX')) do

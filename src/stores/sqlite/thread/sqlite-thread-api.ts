@@ -83,7 +83,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       isSweepDue: joins.isSweepDue.bind(joins),
       readSteps: steps.read.bind(steps),
       isWaitOver: steps.isWaitOver.bind(steps),
-      untold: deaths.untold.bind(deaths),
+      unreported: deaths.unreported.bind(deaths),
       isWatched: (queue: string): boolean => transaction.run(isWatched(queue, transaction.clock.mono())),
       readLive: (queue: string, after: number): ReadMessages => transaction.run(readLive(queue, after)),
       readHistory: (queues: readonly string[], span: HistorySpan): HistoryPoint[][] =>
@@ -116,7 +116,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       forgetStep: steps.forget.bind(steps),
       signal: steps.signal.bind(steps),
       endVainWaits: steps.sweep.bind(steps),
-      told: deaths.told.bind(deaths),
+      reported: deaths.reported.bind(deaths),
       claim: claim.claim.bind(claim),
       settle: settle.settle.bind(settle),
       complete: settle.complete.bind(settle),

@@ -1,4 +1,4 @@
-/** The telling of deaths: one job comes of each, whoever tells it and however often that is tried. */
+/** The reports of deaths: one job comes of each, whoever reports it and however often that is tried. */
 
 import { once } from 'node:events'
 import { bury, type Death, defineTask, type Mill, type MillOptions, many, UnrecoverableError } from 'millrace'
@@ -9,7 +9,7 @@ import { Registry } from '#src/core/registry.js'
 import type { AnyTask } from '#src/core/task/any-task.js'
 import { declaredQueues } from '#src/mill/options/declared-queues.js'
 import { MemoryData, MemoryStore } from '#src/stores/memory/memory-store.js'
-import { DeathTelling } from '#src/workers/death-telling.js'
+import { DeathReports } from '#src/workers/death-reports.js'
 import { storeAddress, workerChild } from '../end-to-end/worker-child.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { givenSurroundings } from '../runtime/given-surroundings.js'
@@ -17,23 +17,23 @@ import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
 const retry = { max: 0 }
 
-/** A task that is told of deaths, and what it was told. */
+/** A task that gets a job for each death, and what it got. */
 function obituaries() {
-  const told: Death[] = []
+  const got: Death[] = []
   const parents: unknown[] = []
   const task = defineTask({
     ...{ name: 'obituary', queue: 'obituaries' },
     run: async (death: Death, { job }) => {
-      told.push(death)
+      got.push(death)
       parents.push(job.parent)
     },
   })
-  return { told, parents, task }
+  return { got, parents, task }
 }
 
 describe.each(storeKinds)('a worker on %s', (kind) => {
-  it('tells the task that onDead names of a death at once, with all that is known of it', async () => {
-    const { told, parents, task } = obituaries()
+  it('reports a death at once to the task that onDead names, with all that is known of it', async () => {
+    const { got, parents, task } = obituaries()
     const send = defineTask({
       ...{ name: 'send', retry, onDead: task },
       run: async (_: { to: string }) => {
@@ -47,19 +47,19 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
     await done
 
     const dead = (await job.record())!
-    expect(told).toEqual([
+    expect(got).toEqual([
       {
         ...{ job: job.id, queue: 'default', task: 'send', input: { to: 'ada' }, reason: 'no-retries', crashes: 0 },
         ...{ error: expect.stringMatching(/^TypeError: no such host/), attempt: dead.attempt },
         diedAt: dead.finishedAt!.getTime(),
       },
     ])
-    expect(told[0]!.error).toBe(dead.error)
+    expect(got[0]!.error).toBe(dead.error)
     expect(parents).toEqual([{ queue: 'default', id: job.id, task: 'send' }])
   })
 
-  it('tells a death that came about without it, and one that a process left when it died', async () => {
-    const { told, task } = obituaries()
+  it('reports a death that came about without it, and one that a process left when it died', async () => {
+    const { got, task } = obituaries()
     const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
     const mill = testMill({ tasks: [send, task] }, kind)
     const { id } = await mill.enqueue(send, 1)
@@ -69,11 +69,11 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
     await mill.worker().start()
     await done
 
-    expect(told).toMatchObject([{ job: id, reason: 'buried', input: 1 }])
+    expect(got).toMatchObject([{ job: id, reason: 'buried', input: 1 }])
   })
 
-  it('tells each of many that die together, and those of a batch and of a join', async () => {
-    const { told, task } = obituaries()
+  it('reports each of many that die together, and those of a batch and of a join', async () => {
+    const { got, task } = obituaries()
     const odd = (n: number) => n % 2 === 1
     const each = defineTask({
       ...{ name: 'each', retry, onDead: task },
@@ -95,18 +95,18 @@ describe.each(storeKinds)('a worker on %s', (kind) => {
     await mill.enqueueMany(each, numbers)
     await mill.enqueueMany(some, numbers)
     await mill.enqueue(sum, {}, { after: { all: [1, 2] } })
-    const all = nextEvent(mill, 'job.completed', ({ queue }) => queue === 'obituaries' && told.length === 62)
+    const all = nextEvent(mill, 'job.completed', ({ queue }) => queue === 'obituaries' && got.length === 62)
     await mill.worker({ concurrency: 8 }).start()
     await all
 
-    expect(new Set(told.map(({ job }) => job)).size).toBe(62)
-    const count = (name: string) => told.filter((death) => death.task === name).length
+    expect(new Set(got.map(({ job }) => job)).size).toBe(62)
+    const count = (name: string) => got.filter((death) => death.task === name).length
     expect([count('each'), count('some'), count('sum')]).toEqual([31, 30, 1])
-    expect(told.find((death) => death.task === 'sum')).toMatchObject({ reason: 'join-member-dead', input: {} })
+    expect(got.find((death) => death.task === 'sum')).toMatchObject({ reason: 'join-member-dead', input: {} })
   })
 })
 
-/** A mill on a store that the test looks into, and the telling of workers on it. */
+/** A mill on a store that the test looks into, and the reports of workers on it. */
 function scene(tasks: AnyTask[], options: Omit<MillOptions, 'store' | 'tasks'> = {}) {
   const data = new MemoryData()
   const store = new MemoryStore(systemClock, data)
@@ -115,7 +115,7 @@ function scene(tasks: AnyTask[], options: Omit<MillOptions, 'store' | 'tasks'> =
   let mono = 0
   const items: string[] = []
   /** As another worker has it. */
-  const telling = (deaths = store.deaths) => {
+  const reports = (deaths = store.deaths) => {
     const children = {
       enqueueItem: async ({ task, input, options: how }: { task: AnyTask; input: unknown; options: object }) => {
         items.push(String((how as { id?: string }).id))
@@ -123,79 +123,79 @@ function scene(tasks: AnyTask[], options: Omit<MillOptions, 'store' | 'tasks'> =
       },
     }
     const parts = { ...givenSurroundings({ mono: () => mono }), registry, children: children as never }
-    return { telling: DeathTelling.of(parts, { deaths }, [...registry.queues.keys()])!, events: parts.events }
+    return { reports: DeathReports.of(parts, { deaths }, [...registry.queues.keys()])!, events: parts.events }
   }
   const dies = async (task: AnyTask, input: unknown = 1) => {
     const job = await mill.enqueue(task as never, input as never)
     await mill.queue(task.queue).jobs.bury([job.id])
     return job.id
   }
-  const untold = (names: string[]) => store.deaths.untold([...registry.queues.keys()], names, 100)
-  return { mill, store, telling, dies, untold, items, wait: (ms: number) => (mono += ms) }
+  const unreported = (names: string[]) => store.deaths.unreported([...registry.queues.keys()], names, 100)
+  return { mill, store, reports, dies, unreported, items, wait: (ms: number) => (mono += ms) }
 }
 
 describe('a death', () => {
-  it('makes one job, though several workers tell it at once', async () => {
+  it('makes one job, though several workers report it at once', async () => {
     const { task } = obituaries()
     const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
-    const { mill, telling, dies, untold, items } = scene([send, task])
+    const { mill, reports, dies, unreported, items } = scene([send, task])
     await dies(send)
-    const tellers = [telling(), telling(), telling()]
-    const steps = await Promise.all(tellers.map((one) => one.telling.step()))
+    const workers = [reports(), reports(), reports()]
+    const steps = await Promise.all(workers.map((one) => one.reports.step()))
 
-    expect(steps.map(({ told }) => told)).toEqual([1, 1, 1])
+    expect(steps.map(({ reported }) => reported)).toEqual([1, 1, 1])
     expect(new Set(items).size).toBe(1)
     expect(items).toHaveLength(3)
     expect((await mill.queue('obituaries').depth()).ready).toBe(1)
-    expect(await untold(['send'])).toEqual([])
+    expect(await unreported(['send'])).toEqual([])
   })
 
-  it('makes one job, though the process that told it dies before it says so, and the job has run by then', async () => {
-    const { told, task } = obituaries()
+  it('makes one job, though the process that reported it dies before it says so, and the job has run by then', async () => {
+    const { got, task } = obituaries()
     const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
-    const { mill, store, telling, dies, untold, items } = scene([send, task])
+    const { mill, store, reports, dies, unreported, items } = scene([send, task])
     await dies(send)
-    const dying = { untold: store.deaths.untold, told: () => Promise.reject(new Error('killed')) }
-    await expect(telling(dying).telling.step()).rejects.toThrow('killed')
-    expect(await untold(['send'])).toHaveLength(1)
+    const dying = { ...store.deaths, reported: () => Promise.reject(new Error('killed')) }
+    await expect(reports(dying).reports.step()).rejects.toThrow('killed')
+    expect(await unreported(['send'])).toHaveLength(1)
     const done = nextEvent(mill, 'job.completed')
     await mill.worker({ queues: ['obituaries'] }).start()
     await done
 
-    expect(await telling().telling.step()).toEqual({ told: 1, more: false })
-    expect(await telling().telling.step()).toEqual({ told: 0, more: false })
-    expect([told.length, items.length, new Set(items).size]).toEqual([1, 2, 1])
+    expect(await reports().reports.step()).toEqual({ reported: 1, more: false })
+    expect(await reports().reports.step()).toEqual({ reported: 0, more: false })
+    expect([got.length, items.length, new Set(items).size]).toEqual([1, 2, 1])
     expect(await mill.queue('obituaries').depth()).toMatchObject({ ready: 0, dead: 0 })
   })
 
   it('of a job that was revived is another one', async () => {
     const { task } = obituaries()
     const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
-    const { mill, telling, dies, items } = scene([send, task])
+    const { mill, reports, dies, items } = scene([send, task])
     const id = await dies(send)
-    await telling().telling.step()
+    await reports().reports.step()
     await mill.queue('default').morgue.revive([id])
     await mill.queue('default').jobs.bury([id])
-    await telling().telling.step()
+    await reports().reports.step()
 
     expect(new Set(items).size).toBe(2)
     expect((await mill.queue('obituaries').depth()).ready).toBe(2)
   })
 
   it('is reported without an input that is too large to be sent on, or cannot be decoded', async () => {
-    const { told, task } = obituaries()
+    const { got, task } = obituaries()
     const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
-    const { mill, store, telling, dies } = scene([send, task], { maxPayloadBytes: 1_000 })
+    const { mill, store, reports, dies } = scene([send, task], { maxPayloadBytes: 1_000 })
     const large = await dies(send, 'x'.repeat(990))
-    const job = { id: 'torn', task: 'send', payload: '{"to":', priority: 0, rememberMs: 0, tellsDeath: true as const }
+    const job = { id: 'torn', task: 'send', payload: '{"to":', priority: 0, rememberMs: 0, reportsDeath: true as const }
     await store.enqueue([{ callId: 'c', queue: 'default', jobs: [job] }])
     await mill.queue('default').jobs.bury(['torn'])
-    const both = nextEvent(mill, 'job.completed', () => told.length === 2)
-    expect(await telling().telling.step()).toMatchObject({ told: 2 })
+    const both = nextEvent(mill, 'job.completed', () => got.length === 2)
+    expect(await reports().reports.step()).toMatchObject({ reported: 2 })
     await mill.worker({ queues: ['obituaries'] }).start()
     await both
 
-    const about = told.map((death) => [death.job, 'input' in death])
+    const about = got.map((death) => [death.job, 'input' in death])
     expect(new Map(about as [string, boolean][])).toEqual(new Map(Object.entries({ [large]: false, torn: false })))
   })
 
@@ -207,40 +207,40 @@ describe('a death', () => {
     const { task } = obituaries()
     const bad = defineTask({ name: 'bad', onDead: strict as never, run: async (_: unknown) => {} })
     const good = defineTask({ name: 'good', onDead: task, run: async () => {} })
-    const { telling, dies, untold, wait } = scene([bad, good, strict, task])
+    const { reports, dies, unreported, wait } = scene([bad, good, strict, task])
     await dies(bad, 1)
-    const one = telling()
+    const one = reports()
     const failures: string[] = []
     one.events.on('hook.failed', ({ hook }) => failures.push(hook))
-    expect(await one.telling.step()).toEqual({ told: 0, more: false })
+    expect(await one.reports.step()).toEqual({ reported: 0, more: false })
     await dies(bad, 'text')
     await dies(good)
-    expect(await one.telling.step()).toEqual({ told: 1, more: false })
+    expect(await one.reports.step()).toEqual({ reported: 1, more: false })
     expect(failures).toEqual(["onDead of task 'bad'"])
-    expect(await untold(['bad'])).toHaveLength(2)
+    expect(await unreported(['bad'])).toHaveLength(2)
     wait(60_000)
-    expect(await one.telling.step()).toEqual({ told: 1, more: false })
+    expect(await one.reports.step()).toEqual({ reported: 1, more: false })
     expect(failures).toHaveLength(2)
-    expect(await untold(['bad', 'good'])).toMatchObject([{ payload: '1' }])
+    expect(await unreported(['bad', 'good'])).toMatchObject([{ payload: '1' }])
   })
 
   it('is reported by workers that know its task, by any of its names', async () => {
     const { task } = obituaries()
     const old = defineTask({ name: 'old', onDead: task })
     const send = defineTask({ name: 'send', aliases: ['old'], onDead: task, run: async () => {} })
-    const { mill, store, telling, untold, items } = scene([send, task])
+    const { mill, store, reports, unreported, items } = scene([send, task])
     await mill.ready()
-    const job = { id: 'a', payload: '1', priority: 0, rememberMs: 0, tellsDeath: true as const }
+    const job = { id: 'a', payload: '1', priority: 0, rememberMs: 0, reportsDeath: true as const }
     const jobs = [
       { ...job, task: old.name },
       { ...job, id: 'b', task: 'unknown' },
     ]
     await store.enqueue([{ callId: 'c', queue: 'default', jobs }])
     await store.records.bury('default', 'all')
-    expect(await telling().telling.step()).toEqual({ told: 1, more: false })
+    expect(await reports().reports.step()).toEqual({ reported: 1, more: false })
 
     expect(items).toHaveLength(1)
-    expect(await untold(['unknown'])).toMatchObject([{ id: 'b' }])
+    expect(await unreported(['unknown'])).toMatchObject([{ id: 'b' }])
   })
 })
 
@@ -264,7 +264,7 @@ describe('a process that is killed at the moment of a burial', () => {
       const child = await workerChild(program, store)
       if (child.signalCode === null) await once(child, 'exit')
       expect(child.signalCode).toBe('SIGKILL')
-      const { told, task } = obituaries()
+      const { got, task } = obituaries()
       const send = defineTask({ name: 'send', onDead: task })
       const mill = testMill({ store, tasks: [send, task] })
       const done = nextEvent(mill, 'job.completed')
@@ -272,7 +272,7 @@ describe('a process that is killed at the moment of a burial', () => {
       await done
 
       const { jobs } = await mill.queue('default').morgue.list()
-      expect(told).toMatchObject([{ job: jobs[0]!.id, input: 'input', reason: 'no-retries' }])
+      expect(got).toMatchObject([{ job: jobs[0]!.id, input: 'input', reason: 'no-retries' }])
       expect(await mill.queue('obituaries').depth()).toMatchObject({ ready: 0, processed: 1 })
     },
   )
@@ -282,11 +282,11 @@ it('jobs of a task without onDead cost its workers no look', async () => {
   const { task } = obituaries()
   const { store } = scene([task])
   const parts = { ...givenSurroundings(), registry: new Registry([task], declaredQueues(new Map(), [task])) }
-  expect(DeathTelling.of({ ...parts, children: {} as never }, store, ['obituaries'])).toBeUndefined()
+  expect(DeathReports.of({ ...parts, children: {} as never }, store, ['obituaries'])).toBeUndefined()
 })
 
 it('an unrecoverable error brings a job to its death, and neither its end nor a cancel does', async () => {
-  const { told, task } = obituaries()
+  const { got, task } = obituaries()
   const send = defineTask({
     ...{ name: 'send', onDead: task },
     run: async (what: string) => {
@@ -303,5 +303,5 @@ it('an unrecoverable error brings a job to its death, and neither its end nor a 
   await done
 
   expect(buried).toHaveLength(1)
-  expect(told).toMatchObject([{ input: 'dies', reason: 'unrecoverable' }])
+  expect(got).toMatchObject([{ input: 'dies', reason: 'unrecoverable' }])
 })

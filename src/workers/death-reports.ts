@@ -1,6 +1,6 @@
 /**
  * The reports of deaths: a worker looks for deaths of jobs whose tasks have `onDead`, and enqueues a job for each. The
- * store keeps a death until it was told. The id of that job follows from the death, so several workers may report one
+ * store keeps a death until it is reported. The id of that job follows from the death, so several workers may report one
  * death, and a single job comes of it.
  */
 
@@ -16,37 +16,42 @@ import type { Death } from '../core/task/death.js'
 import { defined } from '../core/values/defined.js'
 import { digestId } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
-import type { Deaths, UntoldDeath } from '../stores/contract/job-records.js'
+import type { Deaths, UnreportedDeath } from '../stores/contract/job-records.js'
 import type { Store } from '../stores/contract/store.js'
 
-/** Between two looks of a worker: a death that was left untold is told within twice this time. */
+/** Between two looks of a worker: a death that nobody has reported yet is reported within twice this time. */
 const lookMs = 5_000
 /** The most deaths of one step. Each may have the input of its job. */
 const mostAtOnce = 20
-/** The deaths of a task that could not be told are left alone for this long. */
+/** The deaths of a task that could not be reported are left alone for this long. */
 const pauseMs = 60_000
 /**
  * How long the ids of the jobs are remembered after their end. If all workers of a queue die between such a job and the note
- * that the death was told, it is told again by the next one: it knows the job for as long as this.
+ * that the death is reported, the next one reports it again: it knows the job for as long as this.
  */
 const memory = '7d'
 
-interface TellingParts extends Surroundings {
+interface ReportingParts extends Surroundings {
   readonly registry: Registry
   readonly children: Pick<ChildClient, 'enqueueItem'>
 }
 
-type ToldTask = AnyTask & { readonly onDead: NonNullable<AnyTask['onDead']> }
+type ReportedTask = AnyTask & { readonly onDead: NonNullable<AnyTask['onDead']> }
 
-export class DeathTelling {
-  readonly #parts: TellingParts
+export class DeathReports {
+  readonly #parts: ReportingParts
   readonly #deaths: Deaths
   readonly #queues: readonly string[]
-  readonly #tasks: readonly ToldTask[]
+  readonly #tasks: readonly ReportedTask[]
   /** Until when the deaths of a task are left alone, by its name, on the monotonic clock. */
   readonly #pauses = new Map<string, number>()
 
-  private constructor(parts: TellingParts, deaths: Deaths, queues: readonly string[], tasks: readonly ToldTask[]) {
+  private constructor(
+    parts: ReportingParts,
+    deaths: Deaths,
+    queues: readonly string[],
+    tasks: readonly ReportedTask[],
+  ) {
     this.#parts = parts
     this.#deaths = deaths
     this.#queues = queues
@@ -55,48 +60,48 @@ export class DeathTelling {
 
   /** Of the deaths in these queues. Undefined if no task has `onDead`, or the store keeps no deaths. */
   static of(
-    parts: TellingParts,
+    parts: ReportingParts,
     { deaths }: Pick<Store, 'deaths'>,
     queues: readonly string[],
-  ): DeathTelling | undefined {
+  ): DeathReports | undefined {
     const { registry } = parts
-    const tasks = [...registry.tasks.values()].filter((task): task is ToldTask => task.onDead !== undefined)
+    const tasks = [...registry.tasks.values()].filter((task): task is ReportedTask => task.onDead !== undefined)
     const plain = queues.filter((name) => !registry.queue(name).ordered)
-    return deaths && tasks.length > 0 && plain.length > 0 ? new DeathTelling(parts, deaths, plain, tasks) : undefined
+    return deaths && tasks.length > 0 && plain.length > 0 ? new DeathReports(parts, deaths, plain, tasks) : undefined
   }
 
-  /** Whether jobs of this task are told of. */
-  tellsOf(task: string): boolean {
+  /** Whether the deaths of jobs of this task are reported. */
+  isReported(task: string): boolean {
     return this.#parts.registry.find(task)?.onDead !== undefined
   }
 
-  /** Tells some deaths. Rejects if the store fails; what could not be told for another reason is reported and tried later. */
-  async step(): Promise<{ readonly told: number; readonly more: boolean }> {
+  /** Reports some deaths. Rejects if the store fails; what is refused for another reason is an event, and tried later. */
+  async step(): Promise<{ readonly reported: number; readonly more: boolean }> {
     const mono = this.#parts.clock.mono()
     const asked = this.#tasks.filter(({ name }) => (this.#pauses.get(name) ?? mono) <= mono)
-    if (asked.length === 0) return { told: 0, more: false }
+    if (asked.length === 0) return { reported: 0, more: false }
     const names = asked.flatMap(({ name, aliases }) => [name, ...aliases])
-    const untold = await this.#deaths.untold(this.#queues, names, mostAtOnce)
-    const areTold = await Promise.all(untold.map((death) => this.#tell(death)))
-    const told = untold.filter((_, i) => areTold[i])
-    for (const queue of new Set(told.map((death) => death.queue)))
-      await this.#deaths.told(
+    const deaths = await this.#deaths.unreported(this.#queues, names, mostAtOnce)
+    const areReported = await Promise.all(deaths.map((death) => this.#report(death)))
+    const reported = deaths.filter((_, i) => areReported[i])
+    for (const queue of new Set(reported.map((death) => death.queue)))
+      await this.#deaths.reported(
         queue,
-        told.filter((death) => death.queue === queue),
+        reported.filter((death) => death.queue === queue),
       )
-    return { told: told.length, more: untold.length === mostAtOnce }
+    return { reported: reported.length, more: deaths.length === mostAtOnce }
   }
 
-  /** Whether it was told. Throws `StoreUnavailableError`. */
-  async #tell(untold: UntoldDeath): Promise<boolean> {
+  /** Whether it is reported now. Throws `StoreUnavailableError`. */
+  async #report(unreported: UnreportedDeath): Promise<boolean> {
     const { events, clock, registry } = this.#parts
-    const task = registry.find(untold.task) as ToldTask
-    const death = this.#deathIn(untold)
+    const task = registry.find(unreported.task) as ReportedTask
+    const death = this.#deathIn(unreported)
     try {
-      await this.#enqueue(task, untold, death).catch((error: unknown) => {
+      await this.#enqueue(task, unreported, death).catch((error: unknown) => {
         if (!hasCode(error, 'payload-too-large') || !('input' in death)) throw error
         const { input: _, ...rest } = death
-        return this.#enqueue(task, untold, rest)
+        return this.#enqueue(task, unreported, rest)
       })
       return true
     } catch (error) {
@@ -107,7 +112,11 @@ export class DeathTelling {
     }
   }
 
-  async #enqueue({ onDead }: ToldTask, { queue, id, task, number, diedAt }: UntoldDeath, death: Death): Promise<void> {
+  async #enqueue(
+    { onDead }: ReportedTask,
+    { queue, id, task, number, diedAt }: UnreportedDeath,
+    death: Death,
+  ): Promise<void> {
     await this.#parts.children.enqueueItem({
       task: onDead as unknown as AnyTask,
       input: death,
@@ -116,13 +125,13 @@ export class DeathTelling {
     })
   }
 
-  #deathIn(untold: UntoldDeath): Death {
-    const { id: job, queue, task, payload, codec, reason, crashes, diedAt } = untold
-    const error = untold.error && ownError(untold.error)
-    const attempt = attemptOf({ ...untold, state: 'dead' })
+  #deathIn(unreported: UnreportedDeath): Death {
+    const { id: job, queue, task, payload, codec, reason, crashes, diedAt } = unreported
+    const error = unreported.error && ownError(unreported.error)
+    const attempt = attemptOf({ ...unreported, state: 'dead' })
     const rest = { attempt, crashes, diedAt, ...defined({ reason, error }) }
     try {
-      return { job, queue, task, input: this.#parts.packing.unpack(payload, codec, 'payload', untold), ...rest }
+      return { job, queue, task, input: this.#parts.packing.unpack(payload, codec, 'payload', unreported), ...rest }
     } catch {
       return { job, queue, task, ...rest }
     }
@@ -140,8 +149,8 @@ function idOfDeath(queue: string, id: string, number: number, diedAt: number): s
 
 /** The looks of one worker: from time to time, and whenever it hears that a job of such a task was buried. */
 export class DeathLooks {
-  readonly #parts: TellingParts
-  readonly #telling: DeathTelling
+  readonly #parts: ReportingParts
+  readonly #reports: DeathReports
   readonly #isAsleep: () => boolean
   readonly #unheard: () => void
   #timer: NodeJS.Timeout | undefined
@@ -149,12 +158,12 @@ export class DeathLooks {
   #isAsked = false
   #isStopped = false
 
-  constructor(parts: TellingParts, telling: DeathTelling, { idle }: Pick<Store, 'idle'>) {
+  constructor(parts: ReportingParts, reports: DeathReports, { idle }: Pick<Store, 'idle'>) {
     this.#parts = parts
-    this.#telling = telling
+    this.#reports = reports
     this.#isAsleep = () => idle?.isAsleep() === true
     this.#unheard = parts.events.on('job.buried', ({ task }) => {
-      if (telling.tellsOf(task)) this.#look()
+      if (reports.isReported(task)) this.#look()
     })
   }
 
@@ -163,7 +172,7 @@ export class DeathLooks {
     this.#plan(lookMs * this.#parts.random())
   }
 
-  /** Resolves when what it has heard of is told, or when the store fails. */
+  /** Resolves when what it has heard of is reported, or when the store fails. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#unheard()
@@ -192,7 +201,7 @@ export class DeathLooks {
     try {
       while (this.#isAsked && !this.#isAsleep()) {
         this.#isAsked = false
-        const { more } = await this.#telling.step()
+        const { more } = await this.#reports.step()
         this.#isAsked ||= more && !this.#isStopped
       }
     } catch (error) {
