@@ -283,6 +283,19 @@ export interface UnreportedDeath extends JobKey {
   readonly diedAt: number
 }
 
+/** The most tasks of a queue that a backlog names. */
+export const tasksInBacklog = 100
+
+/** The deaths of jobs of one task in one queue that are not reported yet. */
+export interface DeathBacklog {
+  readonly queue: string
+  readonly task: string
+  /** How many they are; if it is as many as were to be counted, there may be more. */
+  readonly count: number
+  /** The `diedAt` of the oldest. */
+  readonly since: number
+}
+
 /**
  * The deaths of jobs with `NewJob.reportsDeath`. Whatever brings such a job to the morgue keeps its death in the same step.
  * A death stays until it is reported, whatever becomes of the job meanwhile: revived, deleted, trimmed or replaced. A job that
@@ -294,6 +307,11 @@ export interface Deaths {
    * other tasks cost nothing, however many are kept: perhaps nobody knows these tasks any more.
    */
   unreported(queues: readonly string[], tasks: readonly string[], limit: number): Promise<UnreportedDeath[]>
+  /**
+   * Which deaths in these queues are not reported yet, for each task that has some: of a queue at most 100 tasks, and of a
+   * task at most `most` deaths are counted. The time that it takes does not grow with the number of deaths.
+   */
+  backlog(queues: readonly string[], most: number): Promise<DeathBacklog[]>
   /** Forgets these deaths; one that is not kept is passed over. */
   reported(queue: string, deaths: readonly Pick<UnreportedDeath, 'id' | 'task' | 'number'>[]): Promise<void>
 }

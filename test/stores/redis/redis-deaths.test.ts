@@ -20,7 +20,9 @@ const unreportedIds = async (name = queue) => {
 
 it('fsck finds nothing in jobs whose deaths are to be reported, whatever their states, or in their deaths', async () => {
   const ids = ['ready', 'running', 'failed', 'kept', 'dead', 'revived', 'later']
-  await scene.add(...ids.map((id) => ({ id, ...reporting, ...(id === 'later' ? { delayMs: 60_000, priority: 3 } : {}) })))
+  await scene.add(
+    ...ids.map((id) => ({ id, ...reporting, ...(id === 'later' ? { delayMs: 60_000, priority: 3 } : {}) })),
+  )
   const claims = new Map((await scene.take(10)).map((claim) => [claim.id, claim]))
   await scene.end(claims.get('ready')!, { kind: 'release', delayMs: 0 })
   await scene.end(claims.get('failed')!, { kind: 'retry', delayMs: 60_000, error: 'once' })
@@ -37,6 +39,10 @@ it('a death that is damaged is named, and the others are still reported', async 
   await scene.store.records.bury(queue, 'all')
   await scene.raw('ZADD', 'deaths', '0', 'send\0\0torn')
   expect(await unreportedIds()).toEqual(['a', 'b'])
+  const [first] = await scene.store.deaths.unreported([queue], ['send'], 1)
+  expect(await scene.store.deaths.backlog([queue], 10)).toEqual([
+    { queue, task: 'send', count: 3, since: first!.diedAt },
+  ])
 
   const [fault, ...others] = await faults()
   expect(others).toEqual([])
@@ -50,6 +56,10 @@ it('the deaths of all shards of a queue are reported, each from its own', async 
   await scene.store.enqueue([{ callId: 'wide', queue: 'wide', jobs }])
   await scene.store.records.bury('wide', 'all')
   expect(await unreportedIds('wide')).toEqual([...ids].sort())
+  const [first] = await scene.store.deaths.unreported(['wide'], ['send'], 1)
+  const backlog = { queue: 'wide', task: 'send', count: 20, since: first!.diedAt }
+  expect(await scene.store.deaths.backlog(['wide', queue], 100)).toEqual([backlog])
+  expect(await scene.store.deaths.backlog(['wide', queue], 7)).toEqual([{ ...backlog, count: 7 }])
 
   const some = await scene.store.deaths.unreported(['wide', queue], ['send'], 7)
   expect(some).toHaveLength(7)

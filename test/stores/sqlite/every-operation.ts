@@ -267,6 +267,7 @@ export class EveryOperation {
     const jobs = ['a', 'b'].map((id) => ({ ...job(id), reportsDeath: true as const }))
     this.#call('enqueue', [{ callId: `${this.#nextCall()}`, queue, jobs }])
     this.#call('bury', queue, 'all')
+    this.#read('backlog', [queue], 10)
     this.#call('reported', queue, this.#read('unreported', [queue], ['send'], 1))
     this.#call('clear', queue)
   }

@@ -1,8 +1,9 @@
 /** Contract cases: deaths that are kept until they are reported. */
 
 import assert from 'node:assert/strict'
-import type { Deaths, UnreportedDeath } from '../../../stores/contract/job-records.js'
+import type { DeathBacklog, Deaths, UnreportedDeath } from '../../../stores/contract/job-records.js'
 import type { NewJob } from '../../../stores/contract/new-job.js'
+import { compareBytes } from '../../../stores/rules/byte-order.js'
 import {
   deaths as hasDeaths,
   joinCase,
@@ -184,6 +185,36 @@ export const deaths = plainConcern('deaths', [hasDeaths], {
     assert.deepEqual(await deathsOf(scene).unreported(['other'], tasks, 10), [])
   },
 
+  async 'the backlog of a queue has each task with deaths, how many they are, and since when'(scene) {
+    const { queue } = scene
+    assert.deepEqual(await backlog(scene), [])
+    for (const task of ['send-mail', 'send', 'send']) {
+      await scene.addDead(`${task}-${await scene.now()}`, { task, ...reporting })
+      await scene.advance(50)
+    }
+    await scene.addDead('kept-by-nobody', { task: 'resize' })
+    const ofTask = (task: string) => deathsOf(scene).unreported([queue], [task], 10)
+    const [[mail], [first, second]] = [await ofTask('send-mail'), await ofTask('send')]
+    assert.deepEqual(await backlog(scene), [
+      { queue, task: 'send', count: 2, since: first!.diedAt },
+      { queue, task: 'send-mail', count: 1, since: mail!.diedAt },
+    ])
+    await deathsOf(scene).reported(queue, [mail!, first!])
+    assert.deepEqual(await backlog(scene), [{ queue, task: 'send', count: 1, since: second!.diedAt }])
+  },
+
+  async 'the backlog counts up to its limit, and of each queue by itself'(scene) {
+    const other = 'other'
+    await scene.openQueue({ name: other })
+    for (const id of ['a', 'b', 'c']) await scene.addDead(id, reporting)
+    assert.deepEqual(
+      (await backlog(scene, [scene.queue, other], 2)).map(({ queue, count }) => [queue, count]),
+      [[scene.queue, 2]],
+    )
+    assert.deepEqual(await backlog(scene, [other]), [])
+    assert.deepEqual(await backlog(scene, []), [])
+  },
+
   'a death stays as it is, whatever becomes of the job': plainCase([hasDeaths, records], async (scene) => {
     const { queue } = scene
     for (const id of ['revived', 'deleted', 'replaced', 'trimmed']) await scene.addDead(id, reporting)
@@ -317,6 +348,12 @@ function deathsOf({ store }: Scene): Deaths {
 
 function unreported(scene: Scene): Promise<UnreportedDeath[]> {
   return deathsOf(scene).unreported([scene.queue], tasks, 100)
+}
+
+/** By the names of the tasks. */
+async function backlog(scene: Scene, queues: readonly string[] = [scene.queue], most = 10): Promise<DeathBacklog[]> {
+  const found = await deathsOf(scene).backlog(queues, most)
+  return found.sort((a, b) => compareBytes(a.task, b.task))
 }
 
 async function unreportedIds(scene: Scene): Promise<string[]> {

@@ -1,6 +1,6 @@
 /** The facet `deaths` of a memory store. */
 
-import type { Deaths } from '../../contract/job-records.js'
+import { type DeathBacklog, type Deaths, tasksInBacklog } from '../../contract/job-records.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 
 export function memoryDeaths(store: MemoryAdmin): Deaths {
@@ -9,6 +9,21 @@ export function memoryDeaths(store: MemoryAdmin): Deaths {
       const shards = names.flatMap((name) => store.queues().shardsOf(name))
       const deaths = shards.flatMap((shard) => shard.unreported)
       return deaths.filter(({ task }) => tasks.includes(task)).slice(0, limit)
+    },
+
+    async backlog(names, most) {
+      return names.flatMap((queue) => {
+        const deaths = store
+          .queues()
+          .shardsOf(queue)
+          .flatMap((shard) => shard.unreported)
+        const tasks = new Map<string, DeathBacklog>()
+        for (const { task, diedAt } of deaths) {
+          const { count, since } = tasks.get(task) ?? { count: 0, since: diedAt }
+          tasks.set(task, { queue, task, count: Math.min(count + 1, most), since })
+        }
+        return [...tasks.values()].slice(0, tasksInBacklog)
+      })
     },
 
     async reported(name, deaths) {

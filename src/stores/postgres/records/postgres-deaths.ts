@@ -1,6 +1,6 @@
 /** The facet `deaths` of a Postgres store: the deaths of jobs that are not reported yet. */
 
-import type { Deaths, UnreportedDeath } from '../../contract/job-records.js'
+import { type Deaths, tasksInBacklog, type UnreportedDeath } from '../../contract/job-records.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { payloadFrom, textFrom } from '../schema/stored-payload.js'
@@ -20,6 +20,30 @@ const unreportedDeaths = sqlFunction(
 END`,
 )
 
+/**
+ * Takes queues and how many deaths of a task to count. Returns `[queue, task, count, since]` for each task that has some,
+ * each found behind the one before: to read all deaths for that could take long.
+ */
+const deathBacklog = sqlFunction(
+  'death_backlog_1',
+  'p_qs int[], p_most int',
+  'json',
+  `DECLARE rows json[] := '{}'; q int; k text; c int; s bigint;
+BEGIN
+  FOREACH q IN ARRAY p_qs LOOP
+    k := '';
+    FOR i IN 1 .. ${tasksInBacklog} LOOP
+      SELECT task INTO k FROM @.death WHERE qid = q AND task > k ORDER BY qid, task LIMIT 1;
+      EXIT WHEN NOT FOUND;
+      SELECT count(*) INTO c FROM (SELECT FROM @.death WHERE qid = q AND task = k LIMIT p_most) d;
+      SELECT died_ms INTO s FROM @.death WHERE qid = q AND task = k ORDER BY qid, task, n LIMIT 1;
+      rows := array_append(rows, json_build_array(q, k, c, s));
+    END LOOP;
+  END LOOP;
+  RETURN array_to_json(rows);
+END`,
+)
+
 /** Takes a queue, numbers of deaths, and the ids of their jobs. Returns null. */
 const reportedDeaths = sqlFunction(
   'reported_1',
@@ -31,7 +55,7 @@ const reportedDeaths = sqlFunction(
 END`,
 )
 
-export const deathFunctions = [unreportedDeaths, reportedDeaths]
+export const deathFunctions = [unreportedDeaths, deathBacklog, reportedDeaths]
 
 type DeathColumns = [
   qid: number,
@@ -47,6 +71,8 @@ type DeathColumns = [
   payload: string,
 ]
 
+type BacklogColumns = [qid: number, task: string, count: number, since: number]
+
 export function postgresDeaths(connection: PostgresConnection, queues: PostgresQueues): Deaths {
   return {
     async unreported(names, tasks, limit) {
@@ -55,6 +81,13 @@ export function postgresDeaths(connection: PostgresConnection, queues: PostgresQ
       const values = [[...nameOf.keys()], tasks, limit]
       const found = (await connection.call(unreportedDeaths, values)) as DeathColumns[]
       return found.map((columns) => deathIn(nameOf.get(columns[0])!, columns))
+    },
+
+    async backlog(names, most) {
+      const numbered = await queues.named(names)
+      const nameOf = new Map(numbered.map(({ qid }, i) => [qid, names[i]!]))
+      const found = (await connection.call(deathBacklog, [[...nameOf.keys()], most])) as BacklogColumns[]
+      return found.map(([qid, task, count, since]) => ({ queue: nameOf.get(qid)!, task, count, since }))
     },
 
     async reported(queue, deaths) {

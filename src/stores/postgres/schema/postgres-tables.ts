@@ -86,7 +86,7 @@ CREATE TABLE @.death (
   n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, qid int NOT NULL, id text COLLATE "C" NOT NULL, task text NOT NULL, attempt int NOT NULL,
   crashes int NOT NULL, died_ms bigint NOT NULL, error text, reason text, codec text, payload text NOT NULL
 );
-CREATE INDEX death_task ON @.death (qid, task);
+CREATE INDEX death_task ON @.death (qid, task, n);
 `
 
 /**

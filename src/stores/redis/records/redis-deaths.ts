@@ -1,7 +1,7 @@
 /** The deaths of jobs in a Redis store that are not reported yet. */
 
-import type { Deaths, UnreportedDeath } from '../../contract/job-records.js'
-import { bytesIn, listIn } from '../client/redis-reply.js'
+import { type DeathBacklog, type Deaths, tasksInBacklog, type UnreportedDeath } from '../../contract/job-records.js'
+import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { ShardScript } from '../client/redis-script.js'
 import { readNumber, readRecord, utf8 } from '../format/redis-record.js'
 import { shardScript, withJobs } from '../lua/prelude.js'
@@ -29,6 +29,22 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
         listIn(reply).flatMap((death) => deathIn(shard.queue, bytesIn(death)) ?? []),
       )
       return deaths.sort((a, b) => a.diedAt - b.diedAt || a.number - b.number).slice(0, limit)
+    },
+
+    async backlog(names, most) {
+      refuseClosed()
+      const found = await queues.find(names)
+      const shards = found.flatMap(({ layout, shards }) => (layout.kind === 'plain' ? shards : []))
+      const replies = await partialReplies(
+        shards.map(async (shard) => ({ shard, reply: await queues.run(shard, backlogScript, []) })),
+      )
+      const parts = replies.flatMap(({ shard: { queue }, reply }) =>
+        listIn(reply).map((part) => {
+          const [task, count, since] = listIn(part)
+          return { queue, task: textIn(task), count: numberIn(count), since: numberIn(since) }
+        }),
+      )
+      return backlogOf(parts, most)
     },
 
     async reported(name, deaths) {
@@ -67,6 +83,17 @@ function deathIn(queue: string, death: Buffer): UnreportedDeath | undefined {
   }
 }
 
+/** The backlogs of whole queues, from those of their shards. */
+function backlogOf(parts: readonly DeathBacklog[], most: number): DeathBacklog[] {
+  const tasks = new Map<string, DeathBacklog>()
+  for (const part of parts) {
+    const key = `${part.queue} ${part.task}`
+    const { count, since } = tasks.get(key) ?? { count: 0, since: part.since }
+    tasks.set(key, { ...part, count: Math.min(count + part.count, most), since: Math.min(since, part.since) })
+  }
+  return [...tasks.values()]
+}
+
 /** KEYS: those of one shard of a plain queue. Refuses `unknown`. */
 function deathScript(
   name: string,
@@ -83,6 +110,31 @@ const unreportedScript = deathScript(
 local found = {}
 for i = 2, #ARGV do
   for _, death in ipairs(call('ZRANGE', DEATHS, '[' .. ARGV[i] .. '\0', '(' .. ARGV[i] .. '\1', 'BYLEX', 'LIMIT', 0, ARGV[1])) do found[#found + 1] = death end
+end
+return found
+`,
+  { readOnly: true },
+)
+
+/**
+ * Returns for each task with deaths the task, how many they are, and the instant of the first. A death that is damaged is
+ * passed over: `fsck` names it.
+ */
+const backlogScript = deathScript(
+  'deaths-backlog',
+  String.raw`
+local found, from = {}, '-'
+for _ = 1, ${tasksInBacklog} do
+  local death = call('ZRANGE', DEATHS, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+  if not death then break end
+  local stop = find(death, '\0', 1, true)
+  if stop and #death >= stop + ${headBytes + 2} then
+    local task = sub(death, 1, stop - 1)
+    found[#found + 1] = { task, call('ZLEXCOUNT', DEATHS, '[' .. task .. '\0', '(' .. task .. '\1'), (unpackn('>I6', death, stop + 8)) }
+    from = '[' .. task .. '\1'
+  else
+    from = '(' .. death
+  end
 end
 return found
 `,

@@ -1,6 +1,6 @@
 /** The deaths of jobs in a SQLite store that are not reported yet. */
 
-import type { UnreportedDeath } from '../../contract/job-records.js'
+import { type DeathBacklog, tasksInBacklog, type UnreportedDeath } from '../../contract/job-records.js'
 import { present } from '../../rows/stored-job.js'
 import { type Row, valueFromStored } from '../../rows/stored-text.js'
 import type { Statement } from '../file/sqlite-driver.js'
@@ -9,6 +9,8 @@ import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 export class SqliteDeaths {
   readonly #transaction: SqliteTransaction
   readonly #unreported: Statement
+  readonly #nextTask: Statement
+  readonly #backlog: Statement
   readonly #reported: Statement
 
   constructor(transaction: SqliteTransaction) {
@@ -16,6 +18,11 @@ export class SqliteDeaths {
     this.#unreported = transaction.db.prepare(
       `SELECT n AS number, id, task, attempt, crashes, died_at AS diedAt, error, reason, codec, payload FROM death
        WHERE qid = ? AND task = ? ORDER BY n LIMIT ?`,
+    )
+    this.#nextTask = transaction.db.prepare('SELECT task FROM death WHERE qid = ? AND task > ? ORDER BY task LIMIT 1')
+    this.#backlog = transaction.db.prepare(
+      `SELECT (SELECT count(*) FROM (SELECT 1 FROM death WHERE qid = ?1 AND task = ?2 LIMIT ?3)) AS count,
+         (SELECT died_at FROM death WHERE qid = ?1 AND task = ?2 ORDER BY n LIMIT 1) AS since`,
     )
     this.#reported = transaction.db.prepare('DELETE FROM death WHERE qid = ? AND task = ? AND n = ? AND id = ?')
   }
@@ -25,11 +32,33 @@ export class SqliteDeaths {
     for (const queue of names) {
       const { qid } = this.#transaction.queues.get(queue)
       for (const task of tasks) {
-        for (const row of this.#unreported.all(qid, task, limit - deaths.length) as Row[]) deaths.push(deathIn(queue, row))
+        for (const row of this.#unreported.all(qid, task, limit - deaths.length) as Row[])
+          deaths.push(deathIn(queue, row))
         if (deaths.length === limit) return deaths
       }
     }
     return deaths
+  }
+
+  backlog(names: readonly string[], most: number): DeathBacklog[] {
+    return names.flatMap((queue) => {
+      const { qid } = this.#transaction.queues.get(queue)
+      return this.#tasksIn(qid).map((task) => {
+        const counted = this.#backlog.get(qid, task, most) as Pick<DeathBacklog, 'count' | 'since'>
+        return { queue, task, ...counted }
+      })
+    })
+  }
+
+  /** The tasks with deaths in a queue, each found behind the one before: to read all deaths for that could take long. */
+  #tasksIn(qid: number): string[] {
+    const tasks: string[] = []
+    while (tasks.length < tasksInBacklog) {
+      const next = this.#nextTask.get(qid, tasks.at(-1) ?? '') as { task: string } | undefined
+      if (next === undefined) break
+      tasks.push(next.task)
+    }
+    return tasks
   }
 
   reported(queue: string, deaths: readonly Pick<UnreportedDeath, 'id' | 'task' | 'number'>[]): void {

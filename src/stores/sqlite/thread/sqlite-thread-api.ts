@@ -84,6 +84,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       readSteps: steps.read.bind(steps),
       isWaitOver: steps.isWaitOver.bind(steps),
       unreported: deaths.unreported.bind(deaths),
+      backlog: deaths.backlog.bind(deaths),
       isWatched: (queue: string): boolean => transaction.run(isWatched(queue, transaction.clock.mono())),
       readLive: (queue: string, after: number): ReadMessages => transaction.run(readLive(queue, after)),
       readHistory: (queues: readonly string[], span: HistorySpan): HistoryPoint[][] =>
