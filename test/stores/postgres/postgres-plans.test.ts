@@ -29,21 +29,21 @@ it.each([
   expect(await buffersOf(client, call)).toBeLessThan(mostBuffers)
 })
 
-it.each([['the backlog of deaths', 'death_backlog_1', '20']])(
-  '%s reads those alone that it counts or gives, however many there are',
-  async (_, name, values) => {
-    const { client, schema } = await scene()
-    const call = `SELECT ${schema}.${name}(ARRAY(SELECT qid FROM ${schema}.queue), ${values})`
-    const die = (from: number, to: number) =>
-      client.query(`INSERT INTO ${schema}.death (qid, id, task, attempt, crashes, died_ms, payload)
+it.each([
+  ['the backlog of deaths', 'death_backlog_1', '20'],
+  ['a look at the oldest deaths of tasks', 'unreported_1', `'{task-1,task-2}', 20`],
+])('%s reads those alone that it counts or gives, however many there are', async (_, name, values) => {
+  const { client, schema } = await scene()
+  const call = `SELECT ${schema}.${name}(ARRAY(SELECT qid FROM ${schema}.queue), ${values})`
+  const die = (from: number, to: number) =>
+    client.query(`INSERT INTO ${schema}.death (qid, id, task, attempt, crashes, died_ms, payload)
       SELECT qid, 'job-' || i, 'task-' || i % 3, 1, 0, i, repeat('x', 900) FROM ${schema}.queue, generate_series(${from + 1}, ${to}) i`)
-    await client.query(`ANALYZE ${schema}.death`)
-    await die(0, few)
-    await client.query(call)
-    await die(few, jobs)
-    expect(await buffersOf(client, call)).toBeLessThan(mostBuffers)
-  },
-)
+  await client.query(`ANALYZE ${schema}.death`)
+  await die(0, few)
+  await client.query(call)
+  await die(few, jobs)
+  expect(await buffersOf(client, call)).toBeLessThan(mostBuffers)
+})
 
 /** A store with a queue, and a client beside it. */
 async function scene() {

@@ -7,8 +7,8 @@ import { payloadFrom, textFrom } from '../schema/stored-payload.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
 
 /**
- * Takes queues, names of tasks and a limit. Returns the oldest deaths of their jobs, each as `DeathColumns`. It sorts those
- * of these tasks: to go through all deaths in their order would pass those of tasks that nobody knows any more.
+ * Takes queues, names of tasks and a limit. Returns the oldest deaths of their jobs, each as `DeathColumns`. It looks for the
+ * oldest of each task: to go through all deaths in their order would pass those of tasks that nobody knows any more.
  */
 const unreportedDeaths = sqlFunction(
   'unreported_1',
@@ -16,7 +16,8 @@ const unreportedDeaths = sqlFunction(
   'json',
   `BEGIN
   RETURN (SELECT coalesce(json_agg(json_build_array(qid, n, id, task, attempt, crashes, died_ms, error, reason, codec, payload) ORDER BY n), '[]')
-    FROM (SELECT * FROM @.death WHERE qid = ANY (p_qs) AND task = ANY (p_tasks) ORDER BY n + 0 LIMIT p_most) d);
+    FROM @.death WHERE n = ANY (ARRAY(SELECT d.n FROM unnest(p_qs) q, unnest(p_tasks) t,
+      LATERAL (SELECT n FROM @.death WHERE qid = q AND task = t ORDER BY qid, task, n LIMIT p_most) d ORDER BY d.n LIMIT p_most)));
 END`,
 )
 
