@@ -16,15 +16,19 @@ import type { Death } from '../core/task/death.js'
 import { defined } from '../core/values/defined.js'
 import { digestId } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
-import type { Deaths, UnreportedDeath } from '../stores/contract/job-records.js'
+import type { DeathKey, Deaths, UnreportedDeath } from '../stores/contract/job-records.js'
 import type { Store } from '../stores/contract/store.js'
 
 /** Between two looks of a worker: a death that nobody has reported yet is reported within twice this time. */
 const lookMs = 5_000
 /** The most deaths of one step. Each may have the input of its job. */
 const mostAtOnce = 20
-/** The deaths of a task that could not be reported are left alone for this long. */
+/** If none of some deaths of a task could be reported, those of that task are left alone for this long. */
 const pauseMs = 60_000
+/** A death that is refused is passed over for `pauseMs`, then for twice as long each time, at the longest for this. */
+const longestPauseMs = 3_600_000
+/** The most refused deaths that a worker passes over. */
+const mostRefused = 1_000
 /**
  * How long the ids of the jobs are remembered after their end. If all workers of a queue die between such a job and the note
  * that the death is reported, the next one reports it again: it knows the job for as long as this.
@@ -36,6 +40,11 @@ interface ReportingParts extends Surroundings {
   readonly children: Pick<ChildClient, 'enqueueItem'>
 }
 
+interface RefusedReport {
+  readonly death: UnreportedDeath
+  readonly error: unknown
+}
+
 type ReportedTask = AnyTask & { readonly onDead: NonNullable<AnyTask['onDead']> }
 
 export class DeathReports {
@@ -45,6 +54,7 @@ export class DeathReports {
   readonly #tasks: readonly ReportedTask[]
   /** Until when the deaths of a task are left alone, by its name, on the monotonic clock. */
   readonly #pauses = new Map<string, number>()
+  readonly #refused = new RefusedDeaths()
 
   private constructor(
     parts: ReportingParts,
@@ -75,41 +85,68 @@ export class DeathReports {
     return this.#parts.registry.find(task)?.onDead !== undefined
   }
 
-  /** Reports some deaths. Rejects if the store fails; what is refused for another reason is an event, and tried later. */
+  /**
+   * Reports some deaths. Rejects if the store fails. What is refused for another reason is an event, one for each task, and
+   * is tried again later; other deaths of the task are reported meanwhile, unless their queue takes none.
+   */
   async step(): Promise<{ readonly reported: number; readonly more: boolean }> {
     const mono = this.#parts.clock.mono()
     const asked = this.#tasks.filter(({ name }) => (this.#pauses.get(name) ?? mono) <= mono)
     if (asked.length === 0) return { reported: 0, more: false }
     const names = asked.flatMap(({ name, aliases }) => [name, ...aliases])
-    const deaths = await this.#deaths.unreported(this.#queues, names, mostAtOnce)
-    const areReported = await Promise.all(deaths.map((death) => this.#report(death)))
-    const reported = deaths.filter((_, i) => areReported[i])
+    const deaths = await this.#deaths.unreported(this.#queues, names, mostAtOnce, this.#refused.at(mono))
+    const ends = await Promise.allSettled(deaths.map((death) => this.#report(death)))
+    const reported = deaths.filter((_, i) => ends[i]!.status === 'fulfilled')
     for (const queue of new Set(reported.map((death) => death.queue)))
       await this.#deaths.reported(
         queue,
         reported.filter((death) => death.queue === queue),
       )
+    for (const death of reported) this.#refused.forget(death)
+    const refused = deaths.flatMap((death, i): RefusedReport[] => {
+      const end = ends[i]!
+      return end.status === 'rejected' ? [{ death, error: end.reason }] : []
+    })
+    this.#leaveAlone(refused, reported, mono)
+    const away = refused.find(({ error }) => isAway(error))
+    if (away !== undefined) throw away.error
     return { reported: reported.length, more: deaths.length === mostAtOnce }
   }
 
-  /** Whether it is reported now. Throws `StoreUnavailableError`. */
-  async #report(unreported: UnreportedDeath): Promise<boolean> {
-    const { events, clock, registry } = this.#parts
-    const task = registry.find(unreported.task) as ReportedTask
-    const death = this.#deathIn(unreported)
-    try {
-      await this.#enqueue(task, unreported, death).catch((error: unknown) => {
-        if (!hasCode(error, 'payload-too-large') || !('input' in death)) throw error
-        const { input: _, ...rest } = death
-        return this.#enqueue(task, unreported, rest)
-      })
-      return true
-    } catch (error) {
-      if (hasCode(error, 'store-unavailable') || hasCode(error, 'closed')) throw error
-      this.#pauses.set(task.name, clock.mono() + pauseMs)
-      events.emit('hook.failed', { hook: `onDead of task '${task.name}'`, error })
-      return false
+  /** Decides how long refused deaths are left alone, and tells listeners of them. */
+  #leaveAlone(refused: readonly RefusedReport[], reported: readonly UnreportedDeath[], mono: number): void {
+    for (const task of new Set(refused.map(({ death }) => this.#taskOf(death)))) {
+      const ofTask = refused.filter(({ death }) => this.#taskOf(death) === task)
+      const isStuck =
+        ofTask.some(({ error }) => isOfQueue(error)) || !reported.some((one) => this.#taskOf(one) === task)
+      // Where only the queue of this task is away, those of other tasks come first in the next look.
+      if (ofTask.some(({ error }) => isAway(error))) this.#pauses.set(task.name, mono + lookMs)
+      else if (isStuck) this.#pauses.set(task.name, mono + pauseMs)
+      const blamed = ofTask.filter(({ error }) => !isAway(error))
+      for (const { death, error } of blamed) if (!isOfQueue(error)) this.#refused.add(death, mono)
+      if (blamed[0] !== undefined)
+        this.#parts.events.emit('hook.failed', { hook: `onDead of task '${task.name}'`, error: blamed[0].error })
     }
+  }
+
+  #taskOf({ task }: UnreportedDeath): ReportedTask {
+    return this.#parts.registry.find(task) as ReportedTask
+  }
+
+  /** As much of it as fits into a job. Throws what refuses that. */
+  async #report(unreported: UnreportedDeath): Promise<void> {
+    const task = this.#taskOf(unreported)
+    const death = this.#deathIn(unreported)
+    const { input: _, ...withoutInput } = death
+    const { error: __, ...least } = withoutInput
+    for (const form of [death, withoutInput]) {
+      try {
+        return await this.#enqueue(task, unreported, form)
+      } catch (error) {
+        if (!hasCode(error, 'payload-too-large')) throw error
+      }
+    }
+    return this.#enqueue(task, unreported, least)
   }
 
   async #enqueue(
@@ -135,6 +172,40 @@ export class DeathReports {
     } catch {
       return { job, queue, task, ...rest }
     }
+  }
+}
+
+/** Whether the store, or the part of it with the queue of the task, cannot be reached. */
+function isAway(error: unknown): boolean {
+  return hasCode(error, 'store-unavailable') || hasCode(error, 'closed')
+}
+
+/** Whether any job would be refused so, and not this one alone. */
+function isOfQueue(error: unknown): boolean {
+  return hasCode(error, 'queue-full') || hasCode(error, 'queue-draining') || hasCode(error, 'store-full')
+}
+
+/** The deaths whose jobs were refused, by their own fault as far as one can tell. */
+class RefusedDeaths {
+  readonly #deaths = new Map<string, { readonly death: DeathKey; readonly waitMs: number; readonly until: number }>()
+
+  /** Those that are to be passed over now. */
+  at(mono: number): DeathKey[] {
+    // Long over: another worker has reported it.
+    for (const [key, { until }] of this.#deaths) if (until + longestPauseMs < mono) this.#deaths.delete(key)
+    return [...this.#deaths.values()].flatMap(({ death, until }) => (until > mono ? [death] : []))
+  }
+
+  add({ queue, id, task, number }: DeathKey, mono: number): void {
+    const key = JSON.stringify([queue, id, number])
+    const before = this.#deaths.get(key)
+    if (before === undefined && this.#deaths.size >= mostRefused) return
+    const waitMs = before === undefined ? pauseMs : Math.min(before.waitMs * 2, longestPauseMs)
+    this.#deaths.set(key, { death: { queue, id, task, number }, waitMs, until: mono + waitMs })
+  }
+
+  forget({ queue, id, number }: DeathKey): void {
+    this.#deaths.delete(JSON.stringify([queue, id, number]))
   }
 }
 

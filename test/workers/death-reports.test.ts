@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { bury, type Death, defineTask, type Mill, type MillOptions, many, UnrecoverableError } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { QueueDrainingError, QueueFullError, StoreFullError, StoreUnavailableError } from '#src/core/errors.js'
 import { systemClock } from '#src/core/platform/clock.js'
 import { Registry } from '#src/core/registry.js'
 import type { AnyTask } from '#src/core/task/any-task.js'
@@ -115,9 +116,11 @@ function scene(tasks: AnyTask[], options: Omit<MillOptions, 'store' | 'tasks'> =
   let mono = 0
   const items: string[] = []
   /** As another worker has it. */
-  const reports = (deaths = store.deaths) => {
+  const reports = (deaths = store.deaths, refusal?: () => Error | undefined) => {
     const children = {
       enqueueItem: async ({ task, input, options: how }: { task: AnyTask; input: unknown; options: object }) => {
+        const error = refusal?.()
+        if (error !== undefined) throw error
         items.push(String((how as { id?: string }).id))
         return mill.enqueue(task as never, input as never, how as never)
       },
@@ -132,6 +135,34 @@ function scene(tasks: AnyTask[], options: Omit<MillOptions, 'store' | 'tasks'> =
   }
   const unreported = (names: string[]) => store.deaths.unreported([...registry.queues.keys()], names, 100)
   return { mill, store, reports, dies, unreported, items, wait: (ms: number) => (mono += ms) }
+}
+
+/** A task that takes only deaths of jobs whose input is a text. */
+function pickyObituaries() {
+  return defineTask({
+    ...{ name: 'picky', queue: 'obituaries', run: async () => {} },
+    input: z.object({ input: z.string() }),
+  })
+}
+
+type Reporter = ReturnType<ReturnType<typeof scene>['reports']>
+
+/** How many deaths each step reports, until none is left to be looked for. */
+async function stepsOf({ reports }: Reporter): Promise<number[]> {
+  const steps: number[] = []
+  for (let isOver = false; !isOver; ) {
+    const { reported, more } = await reports.step()
+    steps.push(reported)
+    isOver = !more
+  }
+  return steps
+}
+
+/** The refusals that listeners hear of. */
+function heard({ events }: Reporter): string[] {
+  const failures: string[] = []
+  events.on('hook.failed', ({ hook }) => failures.push(hook))
+  return failures
 }
 
 describe('a death', () => {
@@ -224,6 +255,115 @@ describe('a death', () => {
     expect(await unreported(['bad', 'good'])).toMatchObject([{ payload: '1' }])
   })
 
+  it('is reported without its error too, if that is too large', async () => {
+    const { got, task } = obituaries()
+    const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
+    const { mill, store, reports } = scene([send, task], { maxPayloadBytes: 400 })
+    const { id } = await mill.enqueue(send, 'x'.repeat(300))
+    const from = [{ queue: 'default', limit: 1 }]
+    const { claims } = await store.claim(from, { worker: 'w', leaseMs: 1_000, alone: false })
+    await store.settle([{ queue: 'default', id, fence: claims[0]!.fence, kind: 'bury', error: 'e'.repeat(500) }])
+    const done = nextEvent(mill, 'job.completed')
+    expect(await reports().reports.step()).toMatchObject({ reported: 1 })
+    await mill.worker({ queues: ['obituaries'] }).start()
+    await done
+
+    expect(got).toEqual([
+      { job: id, queue: 'default', task: 'send', attempt: 1, crashes: 0, diedAt: expect.any(Number) },
+    ])
+  })
+
+  it('that is refused for ever keeps back no other of its task', async () => {
+    const picky = pickyObituaries()
+    const send = defineTask({ name: 'send', onDead: picky as never, run: async (_: unknown) => {} })
+    const { reports, dies, unreported } = scene([send, picky])
+    for (let n = 0; n < 50; n += 1) await dies(send, n === 3 ? n : `text ${n}`)
+    const one = reports()
+    const failures = heard(one)
+
+    expect(await stepsOf(one)).toEqual([19, 20, 10])
+    expect(failures).toHaveLength(1)
+    expect(await unreported(['send'])).toMatchObject([{ payload: '3' }])
+  })
+
+  it('waits for no more than minutes behind those that are refused for ever, however many come before it', async () => {
+    const picky = pickyObituaries()
+    const send = defineTask({ name: 'send', onDead: picky as never, run: async (_: unknown) => {} })
+    const { reports, dies, wait } = scene([send, picky])
+    for (let n = 0; n < 50; n += 1) await dies(send, n < 30 ? n : `text ${n}`)
+    const one = reports()
+    const failures = heard(one)
+    const minutes: number[][] = []
+    for (let minute = 0; minute < 4; minute += 1) {
+      minutes.push(await stepsOf(one))
+      wait(60_000)
+    }
+
+    expect(minutes.flat().reduce((sum, reported) => sum + reported, 0)).toBe(20)
+    expect(minutes.slice(0, 2)).toEqual([
+      [0, 0],
+      [0, 0],
+    ])
+    expect(failures.length).toBeLessThanOrEqual(5)
+  })
+
+  it('that is refused is tried again after ever longer times, an hour at the longest', async () => {
+    const picky = pickyObituaries()
+    const send = defineTask({ name: 'send', onDead: picky as never, run: async (_: unknown) => {} })
+    const { reports, dies, wait } = scene([send, picky])
+    await dies(send)
+    const one = reports()
+    const failures = heard(one)
+    const after: number[] = []
+    for (let minute = 0; minute < 300; minute += 1) {
+      const before = failures.length
+      await one.reports.step()
+      if (failures.length > before) after.push(minute)
+      wait(60_000)
+    }
+
+    expect(after).toEqual([0, 1, 3, 7, 15, 31, 63, 123, 183, 243])
+  })
+
+  it.each([
+    ['its queue is full', new QueueFullError('obituaries')],
+    ['its queue is draining', new QueueDrainingError('obituaries')],
+    ['the store is full', new StoreFullError('no room')],
+  ])('waits a minute with all others of its task if %s, and is then reported', async (_, refusal) => {
+    const { task } = obituaries()
+    const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
+    const { reports, dies, unreported, items, wait } = scene([send, task])
+    for (let n = 0; n < 30; n += 1) await dies(send)
+    let error: Error | undefined = refusal
+    const one = reports(undefined, () => error)
+    const failures = heard(one)
+    expect(await stepsOf(one)).toEqual([0, 0])
+    error = undefined
+    wait(59_999)
+    expect(await stepsOf(one)).toEqual([0])
+    expect([failures.length, items.length]).toEqual([1, 0])
+    wait(1)
+    expect(await stepsOf(one)).toEqual([20, 10])
+    expect(await unreported(['send'])).toEqual([])
+  })
+
+  it('whose job the store could not take is no reason to report others again', async () => {
+    const { task } = obituaries()
+    const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
+    const { reports, dies, unreported, wait } = scene([send, task])
+    for (let n = 0; n < 3; n += 1) await dies(send)
+    let calls = 0
+    const one = reports(undefined, () => {
+      calls += 1
+      return calls === 2 ? new StoreUnavailableError('away') : undefined
+    })
+    await expect(one.reports.step()).rejects.toMatchObject({ code: 'store-unavailable' })
+    expect(await unreported(['send'])).toHaveLength(1)
+    expect(await one.reports.step()).toEqual({ reported: 0, more: false })
+    wait(5_000)
+    expect(await one.reports.step()).toEqual({ reported: 1, more: false })
+  })
+
   it('is reported by workers that know its task, by any of its names', async () => {
     const { task } = obituaries()
     const old = defineTask({ name: 'old', onDead: task })
@@ -242,6 +382,66 @@ describe('a death', () => {
     expect(items).toHaveLength(1)
     expect(await unreported(['unknown'])).toMatchObject([{ id: 'b' }])
   })
+})
+
+describe('the death of a job that was enqueued for a death', () => {
+  it('is reported as any, with the death that it was to report', async () => {
+    const { got, task } = obituaries()
+    const mourning = defineTask({
+      ...{ name: 'mourning', queue: 'mourning', retry, onDead: task },
+      run: async (death: Death) => bury(`no words for ${death.job}`),
+    })
+    const send = defineTask({ name: 'send', retry, onDead: mourning, run: async (_: number) => bury('refused') })
+    const mill = testMill({ tasks: [send, mourning, task] }, 'sqlite')
+    const done = nextEvent(mill, 'job.completed')
+    const { id } = await mill.enqueue(send, 1)
+    await mill.worker().start()
+    await done
+
+    expect(got).toMatchObject([
+      { task: 'mourning', reason: `no words for ${id}`, input: { job: id, task: 'send', input: 1, reason: 'refused' } },
+    ])
+    expect(await mill.queue('mourning').depth()).toMatchObject({ dead: 1, ready: 0 })
+  })
+})
+
+describe('a process that is killed between the report of a death and its note', () => {
+  const program = `
+    import { bury, defineTask, millrace } from 'millrace'
+    const report = defineTask({ name: 'obituary', queue: 'obituaries' })
+    const send = defineTask({ name: 'send', onDead: report, run: async () => bury('refused') })
+    const mill = millrace({ store: process.env.TEST_STORE, tasks: [send, report] })
+    const { id } = await mill.enqueue(send, 'input')
+    console.log(id)
+    mill.on('job.enqueued', () => process.kill(process.pid, 'SIGKILL'))
+    await mill.worker({ queues: ['default'] }).start()`
+
+  it.each(['sqlite', 'redis'] as const)(
+    'has its report repeated by the next worker, and no second job comes of it, on %s',
+    { timeout: 60_000 },
+    async (kind) => {
+      const store = await storeAddress(kind)
+      const child = await workerChild(program, store)
+      if (child.signalCode === null) await once(child, 'exit')
+      expect(child.signalCode).toBe('SIGKILL')
+      const { got, task } = obituaries()
+      const send = defineTask({ name: 'send', onDead: task })
+      const mill = testMill({ store, tasks: [send, task] })
+      const { deaths } = await mill.adminParts.look()
+      await mill.ready()
+      expect(await deaths!.backlog(['default'], 9)).toMatchObject([{ task: 'send', count: 1 }])
+      const done = nextEvent(mill, 'job.completed')
+      const again = nextEvent(mill, 'job.enqueued')
+      const worker = mill.worker()
+      await worker.start()
+      const [, { outcome }] = await Promise.all([done, again])
+      await worker.stop()
+
+      expect([outcome, got.length]).toEqual(['duplicate', 1])
+      expect(await deaths!.backlog(['default'], 9)).toEqual([])
+      expect(await mill.queue('obituaries').depth()).toMatchObject({ ready: 0, running: 0, processed: 1 })
+    },
+  )
 })
 
 describe('a process that is killed at the moment of a burial', () => {

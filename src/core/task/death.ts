@@ -13,7 +13,7 @@ export interface Death<Input = unknown> {
   readonly input?: Input
   /** Why the job is in the morgue: `max-retries`, `crashed`, … or a reason that its handler or an operator gave. */
   readonly reason?: string
-  /** The last error, as in its record. */
+  /** The last error, as in its record. Absent if there was none, or it is too large to be sent on with the rest. */
   readonly error?: string
   /** The last attempt that was made. */
   readonly attempt: number

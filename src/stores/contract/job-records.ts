@@ -283,6 +283,9 @@ export interface UnreportedDeath extends JobKey {
   readonly diedAt: number
 }
 
+/** Names a death. */
+export type DeathKey = Pick<UnreportedDeath, 'queue' | 'id' | 'task' | 'number'>
+
 /** The most tasks of a queue that a backlog names. */
 export const tasksInBacklog = 100
 
@@ -304,9 +307,15 @@ export interface DeathBacklog {
 export interface Deaths {
   /**
    * Deaths of jobs of these tasks in these queues, at most `limit`, those of a task in a queue from the oldest on. Those of
-   * other tasks cost nothing, however many are kept: perhaps nobody knows these tasks any more.
+   * other tasks cost nothing, however many are kept: perhaps nobody knows these tasks any more. Those of `except`, at most
+   * 1,000, are passed over.
    */
-  unreported(queues: readonly string[], tasks: readonly string[], limit: number): Promise<UnreportedDeath[]>
+  unreported(
+    queues: readonly string[],
+    tasks: readonly string[],
+    limit: number,
+    except?: readonly DeathKey[],
+  ): Promise<UnreportedDeath[]>
   /**
    * Which deaths in these queues are not reported yet, for each task that has some: of a queue at most 100 tasks, and of a
    * task at most `most` deaths are counted. The time that it takes does not grow with the number of deaths.

@@ -31,7 +31,7 @@ it.each([
 
 it.each([
   ['the backlog of deaths', 'death_backlog_1', '20'],
-  ['a look at the oldest deaths of tasks', 'unreported_1', `'{task-1,task-2}', 20`],
+  ['a look at the oldest deaths of tasks', 'unreported_1', `'{task-1,task-2}', 20, '{2,5}'`],
 ])('%s reads those alone that it counts or gives, however many there are', async (_, name, values) => {
   const { client, schema } = await scene()
   const call = `SELECT ${schema}.${name}(ARRAY(SELECT qid FROM ${schema}.queue), ${values})`

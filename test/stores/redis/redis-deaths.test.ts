@@ -63,6 +63,12 @@ it('the deaths of all shards of a queue are reported, each from its own', async 
 
   const some = await scene.store.deaths.unreported(['wide', queue], ['send'], 7)
   expect(some).toHaveLength(7)
+  const others = await scene.store.deaths.unreported(['wide'], ['send'], 100, some)
+  expect([...some, ...others].map(({ id }) => id).sort()).toEqual([...ids].sort())
+  await scene.add({ id: 'beside', ...reporting })
+  await scene.store.records.bury(queue, 'all')
+  const beside = await scene.store.deaths.unreported(['wide', queue], ['send'], 100, [...some, ...others])
+  expect(beside.map(({ id }) => id)).toEqual(['beside'])
   await scene.store.deaths.reported('wide', some)
   expect(await unreportedIds('wide')).toHaveLength(13)
 })

@@ -185,6 +185,30 @@ export const deaths = plainConcern('deaths', [hasDeaths], {
     assert.deepEqual(await deathsOf(scene).unreported(['other'], tasks, 10), [])
   },
 
+  async 'a look passes over the deaths that it is to leave out, of their own queue and task alone'(scene) {
+    const { queue } = scene
+    await scene.openQueue({ name: 'other' })
+    for (let i = 0; i < 9; i += 1) await scene.addDead(`m${i}`, reporting)
+    for (let i = 0; i < 3; i += 1) await scene.addDead(`r${i}`, { task: 'resize', ...reporting })
+    const asked = ['resize', ...tasks]
+    const look = async (limit: number, except: readonly UnreportedDeath[]) =>
+      (await deathsOf(scene).unreported([queue, 'other'], asked, limit, except)).map(({ id }) => id).sort()
+    const mails = await unreported(scene)
+    const [first, second, , , , , , , last] = mails as [UnreportedDeath, ...UnreportedDeath[]]
+    const [resized] = await deathsOf(scene).unreported([queue], ['resize'], 1)
+    const left = ['m2', 'm3', 'm4', 'm5', 'm6', 'm7', 'r1', 'r2']
+    assert.deepEqual(await look(99, [last!, first, resized!, second!]), left)
+    assert.deepEqual(await look(99, [...mails, resized!]), ['r1', 'r2'])
+    assert.equal((await look(99, [{ ...first, number: 999_999 }])).length, 12)
+    assert.equal((await look(4, [first, second!])).length, 4)
+    assert.deepEqual(
+      (await deathsOf(scene).unreported([queue], tasks, 2, [first, mails[2]!])).map(({ id }) => id),
+      ['m1', 'm3'],
+    )
+    await deathsOf(scene).reported(queue, [second!])
+    assert.deepEqual(await look(99, [second!, resized!, ...mails.slice(2)]), ['m0', 'r1', 'r2'])
+  },
+
   async 'the backlog of a queue has each task with deaths, how many they are, and since when'(scene) {
     const { queue } = scene
     assert.deepEqual(await backlog(scene), [])

@@ -1,14 +1,17 @@
 /** The facet `deaths` of a memory store. */
 
-import { type DeathBacklog, type Deaths, tasksInBacklog } from '../../contract/job-records.js'
+import { type DeathBacklog, type Deaths, tasksInBacklog, type UnreportedDeath } from '../../contract/job-records.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 
 export function memoryDeaths(store: MemoryAdmin): Deaths {
   return {
-    async unreported(names, tasks, limit) {
+    async unreported(names, tasks, limit, except = []) {
       const shards = names.flatMap((name) => store.queues().shardsOf(name))
       const deaths = shards.flatMap((shard) => shard.unreported)
-      return deaths.filter(({ task }) => tasks.includes(task)).slice(0, limit)
+      const isAsked = ({ queue, id, task, number }: UnreportedDeath) =>
+        tasks.includes(task) &&
+        !except.some((other) => other.number === number && other.id === id && other.queue === queue)
+      return deaths.filter(isAsked).slice(0, limit)
     },
 
     async backlog(names, most) {

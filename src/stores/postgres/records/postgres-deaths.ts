@@ -7,17 +7,17 @@ import { payloadFrom, textFrom } from '../schema/stored-payload.js'
 import type { PostgresQueues } from '../work/postgres-settings.js'
 
 /**
- * Takes queues, names of tasks and a limit. Returns the oldest deaths of their jobs, each as `DeathColumns`. It looks for the
+ * Takes queues, names of tasks, a limit, and numbers of deaths that are passed over. Returns the oldest deaths of their jobs, each as `DeathColumns`. It looks for the
  * oldest of each task: to go through all deaths in their order would pass those of tasks that nobody knows any more.
  */
 const unreportedDeaths = sqlFunction(
   'unreported_1',
-  'p_qs int[], p_tasks text[], p_most int',
+  'p_qs int[], p_tasks text[], p_most int, p_except bigint[]',
   'json',
   `BEGIN
   RETURN (SELECT coalesce(json_agg(json_build_array(qid, n, id, task, attempt, crashes, died_ms, error, reason, codec, payload) ORDER BY n), '[]')
     FROM @.death WHERE n = ANY (ARRAY(SELECT d.n FROM unnest(p_qs) q, unnest(p_tasks) t,
-      LATERAL (SELECT n FROM @.death WHERE qid = q AND task = t ORDER BY qid, task, n LIMIT p_most) d ORDER BY d.n LIMIT p_most)));
+      LATERAL (SELECT n FROM @.death WHERE qid = q AND task = t AND n <> ALL (p_except) ORDER BY qid, task, n LIMIT p_most) d ORDER BY d.n LIMIT p_most)));
 END`,
 )
 
@@ -76,10 +76,10 @@ type BacklogColumns = [qid: number, task: string, count: number, since: number]
 
 export function postgresDeaths(connection: PostgresConnection, queues: PostgresQueues): Deaths {
   return {
-    async unreported(names, tasks, limit) {
+    async unreported(names, tasks, limit, except = []) {
       const numbered = await queues.named(names)
       const nameOf = new Map(numbered.map(({ qid }, i) => [qid, names[i]!]))
-      const values = [[...nameOf.keys()], tasks, limit]
+      const values = [[...nameOf.keys()], tasks, limit, except.map(({ number }) => number)]
       const found = (await connection.call(unreportedDeaths, values)) as DeathColumns[]
       return found.map((columns) => deathIn(nameOf.get(columns[0])!, columns))
     },

@@ -1,12 +1,18 @@
 /** The deaths of jobs in a Redis store that are not reported yet. */
 
-import { type DeathBacklog, type Deaths, tasksInBacklog, type UnreportedDeath } from '../../contract/job-records.js'
+import {
+  type DeathBacklog,
+  type DeathKey,
+  type Deaths,
+  tasksInBacklog,
+  type UnreportedDeath,
+} from '../../contract/job-records.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { ShardScript } from '../client/redis-script.js'
 import { readNumber, readRecord, utf8 } from '../format/redis-record.js'
 import { shardScript, withJobs } from '../lua/prelude.js'
 import { guard } from '../lua/script-kinds.js'
-import { shardHolding } from '../redis-layout.js'
+import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
 import { partialReplies } from '../shards/redis-damage.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 
@@ -16,14 +22,21 @@ const headBytes = 26
 /** `refuseClosed` throws `ClosedError`. */
 export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deaths {
   return {
-    async unreported(names, tasks, limit) {
+    async unreported(names, tasks, limit, except = []) {
       refuseClosed()
       const found = await queues.find(names)
-      const shards = found.flatMap(({ layout, shards }) => (layout.kind === 'plain' ? shards : []))
-      const args = [String(limit), ...tasks]
+      const shards = found.flatMap((queue) =>
+        queue.layout.kind === 'plain'
+          ? queue.shards.map((shard) => ({ shard, passed: passedIn(queue, shard, except) }))
+          : [],
+      )
+      const asked = [String(limit), String(tasks.length), ...tasks]
       // Deaths on a server that is away must not keep back the others.
       const replies = await partialReplies(
-        shards.map(async (shard) => ({ shard, reply: await queues.run(shard, unreportedScript, args) })),
+        shards.map(async ({ shard, passed }) => ({
+          shard,
+          reply: await queues.run(shard, unreportedScript, [...asked, ...passed]),
+        })),
       )
       const deaths = replies.flatMap(({ shard, reply }) =>
         listIn(reply).flatMap((death) => deathIn(shard.queue, bytesIn(death)) ?? []),
@@ -57,6 +70,14 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
       )
     },
   }
+}
+
+/** Of the deaths to be passed over those in this shard, as the script takes them. */
+function passedIn(queue: RedisQueue, shard: RedisShard, except: readonly DeathKey[]): string[] {
+  return except
+    .filter((one) => one.queue === queue.name && shardHolding(queue, one.id) === shard)
+    .sort((a, b) => a.number - b.number)
+    .flatMap(({ task, number }) => [task, String(number)])
 }
 
 /**
@@ -103,13 +124,32 @@ function deathScript(
   return shardScript(name, 'plain', () => withJobs(`${guard}${text}`), flags)
 }
 
-/** ARGV: how many, then the tasks. Returns deaths of jobs of these tasks, for each the oldest first. */
+/**
+ * ARGV: how many; the number of tasks, and the tasks; then of each death that is passed over the task and its number,
+ * ascending. Returns deaths of jobs of these tasks, for each the oldest first.
+ */
 const unreportedScript = deathScript(
   'deaths-unreported',
   String.raw`
-local found = {}
-for i = 2, #ARGV do
-  for _, death in ipairs(call('ZRANGE', DEATHS, '[' .. ARGV[i] .. '\0', '(' .. ARGV[i] .. '\1', 'BYLEX', 'LIMIT', 0, ARGV[1])) do found[#found + 1] = death end
+local found, passed, last = {}, {}, 2 + ARGV[2]
+for i = last + 1, #ARGV, 2 do
+  passed[ARGV[i]] = passed[ARGV[i]] or {}
+  table.insert(passed[ARGV[i]], tonumber(ARGV[i + 1]))
+end
+for i = 3, last do
+  local head, left = ARGV[i] .. '\0', tonumber(ARGV[1])
+  local function take(from, to)
+    if left == 0 then return end
+    for _, death in ipairs(call('ZRANGE', DEATHS, from, to, 'BYLEX', 'LIMIT', 0, left)) do
+      found[#found + 1], left = death, left - 1
+    end
+  end
+  local from = '[' .. head
+  for _, n in ipairs(passed[ARGV[i]] or {}) do
+    take(from, '(' .. head .. pack('>I7', n))
+    from = '[' .. head .. pack('>I7', n + 1)
+  end
+  take(from, '(' .. ARGV[i] .. '\1')
 end
 return found
 `,

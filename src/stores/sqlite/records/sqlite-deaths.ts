@@ -1,6 +1,6 @@
 /** The deaths of jobs in a SQLite store that are not reported yet. */
 
-import { type DeathBacklog, tasksInBacklog, type UnreportedDeath } from '../../contract/job-records.js'
+import { type DeathBacklog, type DeathKey, tasksInBacklog, type UnreportedDeath } from '../../contract/job-records.js'
 import { present } from '../../rows/stored-job.js'
 import { type Row, valueFromStored } from '../../rows/stored-text.js'
 import type { Statement } from '../file/sqlite-driver.js'
@@ -17,7 +17,7 @@ export class SqliteDeaths {
     this.#transaction = transaction
     this.#unreported = transaction.db.prepare(
       `SELECT n AS number, id, task, attempt, crashes, died_at AS diedAt, error, reason, codec, payload FROM death
-       WHERE qid = ? AND task = ? ORDER BY n LIMIT ?`,
+       WHERE qid = ? AND task = ? AND n NOT IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ?`,
     )
     this.#nextTask = transaction.db.prepare('SELECT task FROM death WHERE qid = ? AND task > ? ORDER BY task LIMIT 1')
     this.#backlog = transaction.db.prepare(
@@ -27,13 +27,19 @@ export class SqliteDeaths {
     this.#reported = transaction.db.prepare('DELETE FROM death WHERE qid = ? AND task = ? AND n = ? AND id = ?')
   }
 
-  unreported(names: readonly string[], tasks: readonly string[], limit: number): UnreportedDeath[] {
+  unreported(
+    names: readonly string[],
+    tasks: readonly string[],
+    limit: number,
+    except: readonly DeathKey[] = [],
+  ): UnreportedDeath[] {
     const deaths: UnreportedDeath[] = []
     for (const queue of names) {
       const { qid } = this.#transaction.queues.get(queue)
       for (const task of tasks) {
-        for (const row of this.#unreported.all(qid, task, limit - deaths.length) as Row[])
-          deaths.push(deathIn(queue, row))
+        const passed = except.flatMap((one) => (one.queue === queue && one.task === task ? [one.number] : []))
+        const values = [qid, task, JSON.stringify(passed), limit - deaths.length] as const
+        for (const row of this.#unreported.all(...values) as Row[]) deaths.push(deathIn(queue, row))
         if (deaths.length === limit) return deaths
       }
     }
