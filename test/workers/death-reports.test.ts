@@ -347,6 +347,17 @@ describe('a death', () => {
     expect(await unreported(['send'])).toEqual([])
   })
 
+  it('is reported at once to a task of a throttled queue, and its job waits there', async () => {
+    const { task } = obituaries()
+    const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
+    const queues = { obituaries: { throttle: { limit: 1, window: '1h' } } } as const
+    const { mill, reports, dies } = scene([send, task], { queues })
+    for (let n = 0; n < 3; n += 1) await dies(send)
+
+    expect(await stepsOf(reports())).toEqual([3])
+    expect((await mill.queue('obituaries').depth()).ready).toBe(3)
+  })
+
   it('whose job the store could not take is no reason to report others again', async () => {
     const { task } = obituaries()
     const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
