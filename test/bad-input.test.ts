@@ -313,6 +313,43 @@ describe('a mill', () => {
       { tasks: [defineTask({ name: 'a', onDead: defineTask({ name: 'b', queue: 'c' }) })], tasksElsewhere: ['b'] },
       /queues: lack 'c', the queue of 'b', which is onDead of the task 'a': declare it/,
     ],
+    [
+      'a task whose onDead names a queue of its own that is not declared',
+      {
+        tasks: [
+          defineTask({ name: 'a', onDead: defineTask({ name: 'b', queue: 'c' }) }),
+          defineTask({ name: 'b', queue: 'd' }),
+        ],
+      },
+      /queues: lack 'c', the queue of 'b', which is onDead of the task 'a': declare it/,
+    ],
+    [
+      'a task whose onDead is in an ordered queue',
+      {
+        tasks: [
+          defineTask({ name: 'a', onDead: defineTask({ name: 'b', queue: 'c' }) }),
+          defineOrderedTask({ name: 'o', queue: 'c', id: () => 'x' }),
+        ],
+        tasksElsewhere: ['b'],
+      },
+      /tasks: have 'b', which is onDead of the task 'a', in queue 'c', which is ordered: give it another queue/,
+    ],
+    [
+      'a task that is its own onDead',
+      { tasks: [defineTask({ name: 'a', onDead: defineTask({ name: 'a' }) })] },
+      /tasks: must not get the deaths of their own jobs, by onDead: 'a' → 'a'\. A job that always dies/,
+    ],
+    [
+      'tasks that are onDead of each other, by an alias',
+      {
+        tasks: [
+          defineTask({ name: 'first', onDead: defineTask({ name: 'a' }) }),
+          defineTask({ name: 'a', onDead: defineTask({ name: 'b' }) }),
+          defineTask({ name: 'c', aliases: ['b'], onDead: defineTask({ name: 'a' }) }),
+        ],
+      },
+      /tasks: must not get the deaths of their own jobs, by onDead: 'a' → 'c' → 'a'\./,
+    ],
     ['an invalid task', { tasks: [{} as never] }, /tasks\.0: must be a task made by defineTask/],
     ['a queue name with a colon', { queues: { 'a:b': {} } }, /must be 1 to 80 characters/],
     [

@@ -152,7 +152,7 @@ export const redisMutations = mutationsIn(String.raw`
 ! signals
 @ redis/lua/prelude.js
 * no death is kept
-- if j.tells then keep_death(j, error) end
+- if j.reports then keep_death(j, error) end
 * a death lacks the error of the failure before
 - j.reason, error or call('HGET', NOTES, 'e' .. j.id)
 + j.reason, error

@@ -26,7 +26,7 @@ export const withoutSchedules =
 
 /** The remedy for a store that keeps no deaths. */
 export const withoutDeaths =
-  'Leave `onDead` out and use `onExhausted`, which is called at most once, or use a store that keeps deaths until they are told.'
+  'Leave `onDead` out and use `onExhausted`, which is called at most once, or use a store that keeps deaths until they are reported.'
 
 export function schedulesOf({ schedules, traits }: Store): Schedules {
   if (schedules !== undefined) return schedules

@@ -25,7 +25,7 @@ import type { SettleAnswer } from '../stores/contract/settle.js'
 import type { Store } from '../stores/contract/store.js'
 import { mostPerTrip } from '../stores/rules/bounds.js'
 import type { RunParts } from '../workers/assemble-worker.js'
-import { DeathTelling } from '../workers/death-telling.js'
+import { DeathReports } from '../workers/death-reports.js'
 import { EndHooks } from '../workers/end-hooks.js'
 import { FoundEnds } from '../workers/found-ends.js'
 import { sweepOnce } from '../workers/join-sweeps.js'
@@ -97,12 +97,12 @@ export class Drainer implements RunReport {
   async drain(queues: readonly string[], limit: number): Promise<RanJob[]> {
     await this.#store.open(settingsOfAll(this.#parts.registry))
     const ran: RanJob[] = []
-    const telling = DeathTelling.of(this.#parts, this.#store, queues)
-    await this.#sweep(telling)
+    const deaths = DeathReports.of(this.#parts, this.#store, queues)
+    await this.#sweep(deaths)
     for (;;) {
       const claims = await this.#claim(queues)
       if (claims.length === 0) {
-        if (await this.#sweep(telling)) continue
+        if (await this.#sweep(deaths)) continue
         if (await this.#ticks.next(queues)) continue
         return ran
       }
@@ -117,13 +117,13 @@ export class Drainer implements RunReport {
 
   released(): void {}
 
-  /** Ends joins that wait for too long, and what they leave, and tells deaths. False if there were none. */
-  async #sweep(telling: DeathTelling | undefined): Promise<boolean> {
+  /** Ends joins that wait for too long, and what they leave, and reports deaths. False if there were none. */
+  async #sweep(deaths: DeathReports | undefined): Promise<boolean> {
     let found = 0
     for (let more = true; more; ) {
       const swept = await sweepOnce(this.#store, worker, this.#parts.events)
-      const { told = 0, more: isMore = false } = (await telling?.step()) ?? {}
-      found += swept.found + told
+      const { reported = 0, more: isMore = false } = (await deaths?.step()) ?? {}
+      found += swept.found + reported
       more = swept.more || isMore
     }
     return found > 0

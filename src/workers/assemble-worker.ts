@@ -33,7 +33,7 @@ import { Punctuality } from './claims/punctuality.js'
 import { QueuePicker } from './claims/queue-picker.js'
 import type { ShardsOf } from './claims/shard-owners.js'
 import { ShardPicker } from './claims/shard-picker.js'
-import { DeathLooks, DeathTelling } from './death-telling.js'
+import { DeathLooks, DeathReports } from './death-reports.js'
 import { EndHooks } from './end-hooks.js'
 import { FoundEnds } from './found-ends.js'
 import { Heartbeat, registryBeatMs } from './heartbeat.js'
@@ -131,7 +131,7 @@ export interface WorkerAssembly extends Connection {
   readonly schedules: ScheduleLoop | undefined
   /** Ends joins that wait for too long; undefined if the store has none. */
   readonly joins: JoinSweeps | undefined
-  /** Tells deaths; undefined if no task has `onDead`. */
+  /** Reports deaths; undefined if no task has `onDead`. */
   readonly deaths: DeathLooks | undefined
 }
 
@@ -226,7 +226,7 @@ export function assembleWorker(
     // The recoverer finds only registered workers. The registry must not forget one that may still hold a claim.
     ttlMs: maxBlockMs + Math.max(...queues.map(({ leaseMs }) => leaseMs)) + registryMarginMs,
   })
-  const telling = DeathTelling.of(parts, store, names)
+  const deaths = DeathReports.of(parts, store, names)
   const failed = (call: string, retryMs: number) => (error: unknown) =>
     events.emit('store.failed', { call, error, retryMs })
   const found = (queues: readonly string[]) => claimLoop.look(queues)
@@ -252,7 +252,7 @@ export function assembleWorker(
     recoverer: workers && new Recoverer(surroundings, workers, store, identity, ends, found),
     adoption,
     joins: store.joins === undefined && store.steps === undefined ? undefined : new JoinSweeps(surroundings, store),
-    deaths: telling && new DeathLooks(parts, telling, store),
+    deaths: deaths && new DeathLooks(parts, deaths, store),
     schedules: store.schedules && new ScheduleLoop(surroundings, store.schedules, parts.restoreSchedules),
   }
 }

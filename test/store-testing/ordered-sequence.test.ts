@@ -181,10 +181,11 @@ it('a long sequence has every verb and every end of a claim', () => {
         'queues',
         'remove worker',
         'reopen',
+        'report',
         'resume',
         'reschedule',
       ],
-      ...['revive', 'runNow', 'set fields', 'setLimits', 'settle', 'tell', 'watch', 'workers'],
+      ...['revive', 'runNow', 'set fields', 'setLimits', 'settle', 'watch', 'workers'],
     ].sort(),
   )
   const ends = commands

@@ -101,7 +101,7 @@ describe('drain()', () => {
     expect(await mill.job(ran[1]!.id).record()).toMatchObject({ parent: { id, task: 'parent' } })
   })
 
-  it('tells deaths, whatever brought them about', async () => {
+  it('reports deaths, whatever brought them about', async () => {
     const told: Death[] = []
     const obituary = defineTask({
       name: 'obituary',

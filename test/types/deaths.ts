@@ -46,7 +46,7 @@ expectTypeOf<TaskInput<typeof mail>>().toEqualTypeOf<{ to: string; cc?: string }
 expectTypeOf<TaskResult<typeof mail>>().toEqualTypeOf<string>()
 const schema = defineTask({ name: 'schema', input: z.object({ to: z.email() }), onDead: ofMail, run: async () => 1 })
 expectTypeOf<TaskInput<typeof schema>>().toEqualTypeOf<{ to: string }>()
-// The task that is told of them says nothing of the input.
+// The task that gets them says nothing of the input.
 const untyped = defineTask({ name: 'untyped', onDead: any })
 expectTypeOf<TaskInput<typeof untyped>>().toEqualTypeOf<unknown>()
 const batched = defineTask({ name: 'batched', batch: { size: 2 }, onDead: any, run: async (all: string[]) => all })

@@ -6,6 +6,7 @@ import type { Mill } from '../../mill/mill.js'
 import type { FsckFinding } from '../../stores/contract/store-health.js'
 import { type MillFlags, millCommand, withJson, withMill } from '../mill-command.js'
 import { printFindings } from '../terminal/finding-list.js'
+import { deathFindings } from './queues/death-findings.js'
 import { joinFindings } from './queues/join-findings.js'
 import { shardFindings, silentThrottles, standstills, throttleFindings } from './queues/queue-findings.js'
 
@@ -13,7 +14,7 @@ export function addDoctor(program: Command): void {
   const command = millCommand(
     program,
     'doctor',
-    'Examine the store: its version, settings and rights, queues that stand still, and joins that wait for long',
+    'Examine the store: its version, settings and rights, queues that stand still, joins and deaths that wait for long',
   ).addHelpText(
     'after',
     `
@@ -60,6 +61,7 @@ async function queueFindings(mill: Mill): Promise<FsckFinding[]> {
   const silent = conflicts.length > 0 ? [] : await silentThrottles(mill, stored)
   // Nothing opens then, and so nothing can be read.
   const joins = conflicts.length > 0 ? [] : await joinFindings(mill, stored)
+  const deaths = conflicts.length > 0 ? [] : await deathFindings(mill, stored)
   const still = await standstills(mill, stored)
-  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent, ...still, ...joins]
+  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent, ...still, ...joins, ...deaths]
 }

@@ -176,7 +176,7 @@ function plainDraft(
     if (group !== undefined) job.group = group
   }
   if (options.ifWaiting === 'replace') job.ifWaiting = 'replace'
-  if (task.onDead !== undefined) job.tellsDeath = tellsDeath(task, rules)
+  if (task.onDead !== undefined) job.reportsDeath = reportsDeath(task, rules)
   if (options.fields !== undefined && Object.keys(options.fields).length > 0) job.fields = { ...options.fields }
   const bytes = addContent(job, queue, task, options, originOf(item), rules)
   const expiresMs = expiryOf(task, options, job, rules)
@@ -249,7 +249,7 @@ function expiryOf(
 }
 
 /** Throws `UnsupportedByStoreError`. */
-function tellsDeath({ name }: AnyPlainTask, { traits }: DraftEnvironment): true {
+function reportsDeath({ name }: AnyPlainTask, { traits }: DraftEnvironment): true {
   if (traits.deaths) return true
   throw new UnsupportedByStoreError(traits.name, `\`onDead\` of task '${name}'`, withoutDeaths)
 }
@@ -330,7 +330,7 @@ class JobInMaking implements NewJob {
   declare atMostMs?: number
   declare ifWaiting?: 'replace'
   declare fields?: JobFields
-  declare tellsDeath?: true
+  declare reportsDeath?: true
 
   constructor(id: string, task: string, payload: Payload, priority: number, rememberMs: number) {
     this.id = id

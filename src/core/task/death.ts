@@ -1,4 +1,4 @@
-/** The deaths of jobs as a task is told of them: the input of the task that `onDead` of another names. */
+/** The deaths of jobs as they are reported to a task: the input of the task that `onDead` of another names. */
 
 import * as v from 'valibot'
 import { isDefinition, type TaskHeader } from './task-definition.js'
@@ -13,7 +13,7 @@ export interface Death<Input = unknown> {
   readonly input?: Input
   /** Why the job is in the morgue: `max-retries`, `crashed`, … or a reason that its handler or an operator gave. */
   readonly reason?: string
-  /** The last error, as in its record. */
+  /** The last error, as in its record. Absent if there was none, or it is too large to be sent on with the rest. */
   readonly error?: string
   /** The last attempt that was made. */
   readonly attempt: number
@@ -23,7 +23,7 @@ export interface Death<Input = unknown> {
   readonly diedAt: number
 }
 
-/** Some task that can be told of the deaths of jobs with this input: a plain one without `joins`, which takes a `Death`. */
+/** Some task to which the deaths of jobs with this input can be reported: a plain one without `joins`, which takes a `Death`. */
 // biome-ignore lint/suspicious/noExplicitAny: as of any task
 export interface DeathTask<Input = any> extends TaskHeader<string, any, any, any, string, any> {
   readonly kind: 'plain'

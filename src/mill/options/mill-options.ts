@@ -332,23 +332,54 @@ function droppedNames(
     }))
 }
 
-/** Mistakes in `onDead`: the tasks that it names must be known, and so must their queues. */
+/**
+ * Mistakes in `onDead`: the tasks that it names must be known, and so must their queues, which must take them. Deaths must
+ * not come back to their own task.
+ */
 function deathIssues(registry: Registry, tasksElsewhere: readonly string[]): ConfigIssue[] {
-  return [...registry.tasks.values()].flatMap(({ name, onDead }) => {
-    if (onDead === undefined || registry.find(onDead.name) !== undefined) return []
+  const tasks = [...registry.tasks.values()]
+  const wrong = tasks.flatMap(({ name, onDead }): ConfigIssue[] => {
+    if (onDead === undefined) return []
     const which = `which is onDead of the task '${name}'`
-    if (!tasksElsewhere.includes(onDead.name))
+    if (registry.find(onDead.name) === undefined && !tasksElsewhere.includes(onDead.name))
       return [
         {
           path: 'tasks',
           message: `lack '${onDead.name}', ${which}: add it, or its name to \`tasksElsewhere\` if only other workers run it`,
         },
       ]
-    const isQueueKnown = registry.queues.has(onDead.queue)
-    return isQueueKnown
-      ? []
-      : [{ path: 'queues', message: `lack '${onDead.queue}', the queue of '${onDead.name}', ${which}: declare it` }]
+    const queue = registry.queues.get(onDead.queue)
+    if (queue === undefined)
+      return [
+        { path: 'queues', message: `lack '${onDead.queue}', the queue of '${onDead.name}', ${which}: declare it` },
+      ]
+    if (!queue.ordered) return []
+    const message = `have '${onDead.name}', ${which}, in queue '${queue.name}', which is ordered: give it another queue`
+    return [{ path: 'tasks', message }]
   })
+  return [...wrong, ...deathRings(registry).map(ringIssue)]
+}
+
+/** The names of tasks of which each gets the deaths of the one before, and the first those of the last. */
+function deathRings(registry: Registry): string[][] {
+  const walked = new Set<AnyTask>()
+  return [...registry.tasks.values()].flatMap((first) => {
+    const way: AnyTask[] = []
+    let task: AnyTask | undefined = first
+    while (task?.onDead !== undefined && !walked.has(task)) {
+      walked.add(task)
+      way.push(task)
+      task = registry.find(task.onDead.name)
+    }
+    const start = task === undefined ? -1 : way.indexOf(task)
+    return start < 0 ? [] : [way.slice(start).map(({ name }) => name)]
+  })
+}
+
+function ringIssue(names: readonly string[]): ConfigIssue {
+  const way = [...names, names[0]].map((name) => `'${name}'`).join(' → ')
+  const message = `must not get the deaths of their own jobs, by onDead: ${way}. A job that always dies would bring about others for ever: leave one \`onDead\` out`
+  return { path: 'tasks', message }
 }
 
 /** Mistakes in the schedules: their tasks must be known. */

@@ -157,8 +157,8 @@ export class CommandRun {
       case 'resign':
       case 'schedules':
         return store.schedules && this.#schedules.answer(store.schedules, command, (await store.depth([])).now)
-      case 'tell':
-        return store.deaths && tell(store.deaths, command)
+      case 'report':
+        return store.deaths && report(store.deaths, command)
       case 'keep':
       case 'signal':
       case 'forget':
@@ -210,12 +210,12 @@ export class CommandRun {
   }
 }
 
-/** The deaths that are untold, without their numbers, by job; some of them are then told. */
-async function tell(deaths: Deaths, { queue, task, most }: Extract<Command, { verb: 'tell' }>): Promise<unknown> {
-  const untold = await deaths.untold([queue], [task], 1_000)
-  untold.sort((a, b) => compareBytes(a.id, b.id) || a.number - b.number)
-  await deaths.told(queue, untold.slice(0, most))
-  return untold.map(({ number: _, ...death }) => death)
+/** The deaths that are not reported yet, without their numbers, by job; some of them are then reported. */
+async function report(deaths: Deaths, { queue, task, most }: Extract<Command, { verb: 'report' }>): Promise<unknown> {
+  const unreported = await deaths.unreported([queue], [task], 1_000)
+  unreported.sort((a, b) => compareBytes(a.id, b.id) || a.number - b.number)
+  await deaths.reported(queue, unreported.slice(0, most))
+  return unreported.map(({ number: _, ...death }) => death)
 }
 
 type ListedPage = Pick<Page, 'jobs'>
@@ -365,7 +365,7 @@ type Administration = Exclude<
       | 'held'
       | 'gone'
       | 'adopt'
-      | 'tell'
+      | 'report'
       | 'put schedule'
       | 'remove schedule'
       | 'tick'

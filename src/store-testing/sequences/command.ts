@@ -131,8 +131,8 @@ export type Command = { readonly handle: number } & (
       readonly id: string
       readonly how: { readonly delayMs: number; readonly last?: boolean; readonly reason: string }
     }
-  /** The deaths of jobs of this task are told, at most this many. */
-  | { readonly verb: 'tell'; readonly queue: string; readonly task: string; readonly most: number }
+  /** Deaths of jobs of this task are reported, at most this many. */
+  | { readonly verb: 'report'; readonly queue: string; readonly task: string; readonly most: number }
   | { readonly verb: 'pause' | 'resume' | 'drain' | 'clear'; readonly queue: string }
   /** To its end, or until a running job must end first. */
   | { readonly verb: 'reshard'; readonly queue: string; readonly shards: number }

@@ -103,7 +103,7 @@ function join(dice: Dice, step: number, id: string, given?: PlannedSet[]) {
     ...maybe(dice, { expiresMs: 40_000 }, 0.2),
     ...maybe(dice, { group: 'g1' }, 0.2),
     ...(step % 3 === 0 ? { fields: { step } } : {}),
-    ...(step % 2 === 0 ? { tellsDeath: true as const } : {}),
+    ...(step % 2 === 0 ? { reportsDeath: true as const } : {}),
   }
   return { queue, job, plan: { queue, id, sets } }
 }
@@ -140,7 +140,7 @@ function member(dice: Dice, join: PlannedJoin, set: PlannedSet, number: number):
     ...maybe(dice, { delayMs: 1_000 }, 0.1),
     ...(number % 3 === 1 ? { fields: { number } } : {}),
     ...(number % 4 === 3 ? { group: 'g2' } : {}),
-    ...(number % 3 !== 0 ? { tellsDeath: true as const } : {}),
+    ...(number % 3 !== 0 ? { reportsDeath: true as const } : {}),
   }
 }
 
@@ -190,7 +190,7 @@ function command(dice: Dice, step: number, joins: readonly PlannedJoin[], again:
     [1, () => ({ handle, verb: dice.pick(['pause', 'drain', 'clear'] as const), queue })],
     [3, () => ({ handle, verb: 'resume', queue })],
     [1, () => ({ handle, verb: 'depth', queues: names })],
-    [1, () => ({ handle, verb: 'tell', queue, task: step % 2 === 0 ? 'row' : 'sum', most: step % 3 })],
+    [1, () => ({ handle, verb: 'report', queue, task: step % 2 === 0 ? 'row' : 'sum', most: step % 3 })],
     [0.5, () => ({ handle, verb: 'reopen' })],
   ])()
 }

@@ -268,8 +268,8 @@ export interface Records {
   expect(jobs: readonly JobKey[], by: string, forMs: number): Promise<void>
 }
 
-/** A death: a job came to the morgue, and nobody is known to have been told of it. It stays as it was then. */
-export interface UntoldDeath extends JobKey {
+/** A death: a job came to the morgue, and that is not known to be reported yet. It stays as it was then. */
+export interface UnreportedDeath extends JobKey {
   /** Names the death among those of its job, now and later. */
   readonly number: number
   readonly task: string
@@ -283,17 +283,44 @@ export interface UntoldDeath extends JobKey {
   readonly diedAt: number
 }
 
+/** Names a death. */
+export type DeathKey = Pick<UnreportedDeath, 'queue' | 'id' | 'task' | 'number'>
+
+/** The most tasks of a queue that a backlog names. */
+export const tasksInBacklog = 100
+
+/** The deaths of jobs of one task in one queue that are not reported yet. */
+export interface DeathBacklog {
+  readonly queue: string
+  readonly task: string
+  /** How many they are; if it is as many as were to be counted, there may be more. */
+  readonly count: number
+  /** The `diedAt` of the oldest. */
+  readonly since: number
+}
+
 /**
- * The deaths of jobs with `NewJob.tellsDeath`. Whatever brings such a job to the morgue keeps its death in the same step.
- * A death stays until it is told, whatever becomes of the job meanwhile: revived, deleted, trimmed or replaced. A job that
+ * The deaths of jobs with `NewJob.reportsDeath`. Whatever brings such a job to the morgue keeps its death in the same step.
+ * A death stays until it is reported, whatever becomes of the job meanwhile: revived, deleted, trimmed or replaced. A job that
  * is revived and dies again has another death.
  */
 export interface Deaths {
   /**
    * Deaths of jobs of these tasks in these queues, at most `limit`, those of a task in a queue from the oldest on. Those of
-   * other tasks cost nothing, however many are kept: perhaps nobody knows these tasks any more.
+   * other tasks cost nothing, however many are kept: perhaps nobody knows these tasks any more. Those of `except`, at most
+   * 1,000, are passed over.
    */
-  untold(queues: readonly string[], tasks: readonly string[], limit: number): Promise<UntoldDeath[]>
+  unreported(
+    queues: readonly string[],
+    tasks: readonly string[],
+    limit: number,
+    except?: readonly DeathKey[],
+  ): Promise<UnreportedDeath[]>
+  /**
+   * Which deaths in these queues are not reported yet, for each task that has some: of a queue at most 100 tasks, and of a
+   * task at most `most` deaths are counted. The time that it takes does not grow with the number of deaths.
+   */
+  backlog(queues: readonly string[], most: number): Promise<DeathBacklog[]>
   /** Forgets these deaths; one that is not kept is passed over. */
-  told(queue: string, deaths: readonly Pick<UntoldDeath, 'id' | 'task' | 'number'>[]): Promise<void>
+  reported(queue: string, deaths: readonly Pick<UnreportedDeath, 'id' | 'task' | 'number'>[]): Promise<void>
 }

@@ -85,8 +85,8 @@ export interface NewJob {
   readonly join?: NewJoin
   /** Plain queues of a store with the facet `joins` only, never empty: its end is reported to these joins. */
   readonly memberOf?: readonly MemberOf[]
-  /** Plain queues of a store with the trait `deaths` only: each of its deaths is kept until somebody was told of it. */
-  readonly tellsDeath?: true
+  /** Plain queues of a store with the trait `deaths` only: each of its deaths is kept until it is reported. */
+  readonly reportsDeath?: true
 }
 
 /**

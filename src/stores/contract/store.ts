@@ -220,7 +220,7 @@ export interface StoreTraits {
   readonly expires: boolean
   /** A new job may have fields from the beginning (`NewJob.fields`). */
   readonly fields: boolean
-  /** Keeps the deaths of jobs until somebody was told of them (`NewJob.tellsDeath`). */
+  /** Keeps the deaths of jobs until they are reported (`NewJob.reportsDeath`). */
   readonly deaths: boolean
   /**
    * Fences of a queue grow, and after a takeover the old fence is `'lost'`. Without this trait a fence only names a

@@ -114,7 +114,7 @@ export const shardKeys = [
   'steps',
   /** Sorted set by the instant in ms at which their time is over: jobs that wait for a signal: sequence, id. */
   'signal-waits',
-  /** Sorted set: deaths that nobody was told of (`redis-deaths.ts`). `deaths` in `meta` is the number of the last. */
+  /** Sorted set: deaths that are not reported yet (`redis-deaths.ts`). `deaths` in `meta` is the number of the last. */
   'deaths',
 ] as const
 

@@ -21,10 +21,10 @@ export const stateNames = ['scheduled', 'ready', 'running', 'completed', 'dead',
 
 /**
  * The bits of the column `noted`. Most jobs have none, and nothing is looked up for them. `cut`: of a join with a member
- * that is gone for good, so that it cannot be revived. `steps`: it has entries. `awaiting`: it waits for a signal. `tells`:
- * its deaths are to be told.
+ * that is gone for good, so that it cannot be revived. `steps`: it has entries. `awaiting`: it waits for a signal. `reports`:
+ * its deaths are to be reported.
  */
-export const noteBits = { notes: 1, member: 2, join: 4, cut: 8, steps: 16, awaiting: 32, tells: 64 } as const
+export const noteBits = { notes: 1, member: 2, join: 4, cut: 8, steps: 16, awaiting: 32, reports: 64 } as const
 
 /** The columns of `job` that decide its next state. */
 export interface JobRow {

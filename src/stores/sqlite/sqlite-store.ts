@@ -113,7 +113,7 @@ export class SqliteStore implements Store {
       sweep: async () =>
         (await this.#thread.call('isWaitOver')) ? this.#thread.call('endVainWaits') : { woken: 0, more: false },
     }
-    this.deaths = this.#thread.calls('untold', 'told')
+    this.deaths = this.#thread.calls('unreported', 'backlog', 'reported')
     this.#clockUrl = clock
     this.#userEnqueue = new SqliteUserEnqueue(this.#file, driver, mostClaimBytes, (queues) => this.#wait.ring(queues))
     this.transactions = this.#userEnqueue

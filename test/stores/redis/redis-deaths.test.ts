@@ -4,7 +4,7 @@ import { beforeEach, expect, it } from 'vitest'
 import { queue, RedisScene, settings, sharedRedis } from './redis-scene.js'
 
 const { client } = await sharedRedis()
-const telling = { tellsDeath: true } as const
+const reporting = { reportsDeath: true } as const
 
 let scene: RedisScene
 beforeEach(async () => {
@@ -13,14 +13,16 @@ beforeEach(async () => {
 })
 
 const faults = async () => (await scene.health.check()).filter(({ level }) => level !== 'ok')
-const untoldIds = async (name = queue) => {
-  const deaths = await scene.store.deaths.untold([name], ['send'], 100)
+const unreportedIds = async (name = queue) => {
+  const deaths = await scene.store.deaths.unreported([name], ['send'], 100)
   return deaths.map(({ id }) => id).sort()
 }
 
 it('fsck finds nothing in jobs whose deaths are to be reported, whatever their states, or in their deaths', async () => {
   const ids = ['ready', 'running', 'failed', 'kept', 'dead', 'revived', 'later']
-  await scene.add(...ids.map((id) => ({ id, ...telling, ...(id === 'later' ? { delayMs: 60_000, priority: 3 } : {}) })))
+  await scene.add(
+    ...ids.map((id) => ({ id, ...reporting, ...(id === 'later' ? { delayMs: 60_000, priority: 3 } : {}) })),
+  )
   const claims = new Map((await scene.take(10)).map((claim) => [claim.id, claim]))
   await scene.end(claims.get('ready')!, { kind: 'release', delayMs: 0 })
   await scene.end(claims.get('failed')!, { kind: 'retry', delayMs: 60_000, error: 'once' })
@@ -29,14 +31,18 @@ it('fsck finds nothing in jobs whose deaths are to be reported, whatever their s
   await scene.store.records.morgue.revive(queue, { ids: ['revived'] })
 
   expect(await faults()).toEqual([])
-  expect(await untoldIds()).toEqual(['dead', 'revived'])
+  expect(await unreportedIds()).toEqual(['dead', 'revived'])
 })
 
 it('a death that is damaged is named, and the others are still reported', async () => {
-  await scene.add({ id: 'a', ...telling }, { id: 'b', ...telling })
+  await scene.add({ id: 'a', ...reporting }, { id: 'b', ...reporting })
   await scene.store.records.bury(queue, 'all')
   await scene.raw('ZADD', 'deaths', '0', 'send\0\0torn')
-  expect(await untoldIds()).toEqual(['a', 'b'])
+  expect(await unreportedIds()).toEqual(['a', 'b'])
+  const [first] = await scene.store.deaths.unreported([queue], ['send'], 1)
+  expect(await scene.store.deaths.backlog([queue], 10)).toEqual([
+    { queue, task: 'send', count: 3, since: first!.diedAt },
+  ])
 
   const [fault, ...others] = await faults()
   expect(others).toEqual([])
@@ -46,19 +52,29 @@ it('a death that is damaged is named, and the others are still reported', async 
 it('the deaths of all shards of a queue are reported, each from its own', async () => {
   await scene.store.open([{ ...settings, name: 'wide', shards: 4 }])
   const ids = Array.from({ length: 20 }, (_, i) => `job-${i}`)
-  const jobs = ids.map((id) => ({ id, task: 'send', payload: id, priority: 0, rememberMs: 0, ...telling }))
+  const jobs = ids.map((id) => ({ id, task: 'send', payload: id, priority: 0, rememberMs: 0, ...reporting }))
   await scene.store.enqueue([{ callId: 'wide', queue: 'wide', jobs }])
   await scene.store.records.bury('wide', 'all')
-  expect(await untoldIds('wide')).toEqual([...ids].sort())
+  expect(await unreportedIds('wide')).toEqual([...ids].sort())
+  const [first] = await scene.store.deaths.unreported(['wide'], ['send'], 1)
+  const backlog = { queue: 'wide', task: 'send', count: 20, since: first!.diedAt }
+  expect(await scene.store.deaths.backlog(['wide', queue], 100)).toEqual([backlog])
+  expect(await scene.store.deaths.backlog(['wide', queue], 7)).toEqual([{ ...backlog, count: 7 }])
 
-  const some = await scene.store.deaths.untold(['wide', queue], ['send'], 7)
+  const some = await scene.store.deaths.unreported(['wide', queue], ['send'], 7)
   expect(some).toHaveLength(7)
-  await scene.store.deaths.told('wide', some)
-  expect(await untoldIds('wide')).toHaveLength(13)
+  const others = await scene.store.deaths.unreported(['wide'], ['send'], 100, some)
+  expect([...some, ...others].map(({ id }) => id).sort()).toEqual([...ids].sort())
+  await scene.add({ id: 'beside', ...reporting })
+  await scene.store.records.bury(queue, 'all')
+  const beside = await scene.store.deaths.unreported(['wide', queue], ['send'], 100, [...some, ...others])
+  expect(beside.map(({ id }) => id)).toEqual(['beside'])
+  await scene.store.deaths.reported('wide', some)
+  expect(await unreportedIds('wide')).toHaveLength(13)
 })
 
 it('tasks whose names begin alike are apart', async () => {
-  for (const task of ['send', 'send-mail', 'sen']) await scene.add({ id: task, task, ...telling })
+  for (const task of ['send', 'send-mail', 'sen']) await scene.add({ id: task, task, ...reporting })
   await scene.store.records.bury(queue, 'all')
-  expect(await untoldIds()).toEqual(['send'])
+  expect(await unreportedIds()).toEqual(['send'])
 })

@@ -262,12 +262,13 @@ export class EveryOperation {
     this.#call('clear', queue)
   }
 
-  /** Deaths that are told. */
+  /** Deaths that are reported. */
   #die(queue: string): void {
-    const jobs = ['a', 'b'].map((id) => ({ ...job(id), tellsDeath: true as const }))
+    const jobs = ['a', 'b'].map((id) => ({ ...job(id), reportsDeath: true as const }))
     this.#call('enqueue', [{ callId: `${this.#nextCall()}`, queue, jobs }])
     this.#call('bury', queue, 'all')
-    this.#call('told', queue, this.#read('untold', [queue], ['send'], 1))
+    this.#read('backlog', [queue], 10)
+    this.#call('reported', queue, this.#read('unreported', [queue], ['send'], 1))
     this.#call('clear', queue)
   }
 

@@ -32,7 +32,7 @@ export const priority: Need = (store) => store.traits.priority || 'the store kno
 export const throttled: Need = (store) => store.traits.throttled || 'the store has no throttles'
 export const joins: Need = (store) => store.joins !== undefined || 'no job of the store waits for others'
 export const steps: Need = (store) => store.steps !== undefined || 'no job of the store keeps the steps of its run'
-export const deaths: Need = (store) => store.deaths !== undefined || 'no death in the store waits to be told'
+export const deaths: Need = (store) => store.deaths !== undefined || 'no death in the store waits to be reported'
 export const scheduled: Need = (store) => store.schedules !== undefined || 'the store keeps no schedules'
 export const groups: Need = ({ traits }) =>
   (traits.groups && traits.inTurns) || (traits.groups ? 'the store gives groups no turns' : 'the store knows no groups')

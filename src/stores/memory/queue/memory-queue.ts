@@ -3,7 +3,7 @@
  * all rules consist. Every other store is compared with it, step by step.
  */
 
-import type { NewPlace, UntoldDeath } from '../../contract/job-records.js'
+import type { NewPlace, UnreportedDeath } from '../../contract/job-records.js'
 import type { NewJob } from '../../contract/new-job.js'
 import type { KeptResult } from '../../contract/settle.js'
 import { isSignalEntry } from '../../contract/steps.js'
@@ -60,9 +60,9 @@ export class MemoryQueue {
   readonly tied: (a: MemoryJob, b: MemoryJob) => number
   readonly dead: SortedList<MemoryJob>
   readonly completed = new SortedList<MemoryJob>((a, b) => a.finishedAt! - b.finishedAt! || bySeq(a, b))
-  /** Deaths of which nobody was told, the oldest first. */
-  untold: UntoldDeath[] = []
-  /** The number of all deaths to be told that there were. */
+  /** Deaths that are not reported yet, the oldest first. */
+  unreported: UnreportedDeath[] = []
+  /** The number of all such deaths that there were. */
   #deaths = 0
   /** The number of ready jobs with a group. */
   #grouped = 0
@@ -367,11 +367,11 @@ export class MemoryQueue {
     job.reason = reason
     job.error = error ?? job.error
     this.move(job, 'dead', now, { finishedAt: now, expiresAt: undefined })
-    if (job.spec.tellsDeath) this.untold.push(this.#deathOf(job, now))
+    if (job.spec.reportsDeath) this.unreported.push(this.#deathOf(job, now))
     this.#joins.report(job, 'dead', { error: job.error }, now)
   }
 
-  #deathOf({ spec, attempt, crashes, error, reason }: MemoryJob, diedAt: number): UntoldDeath {
+  #deathOf({ spec, attempt, crashes, error, reason }: MemoryJob, diedAt: number): UnreportedDeath {
     const { id, task, payload, codec } = spec
     const number = ++this.#deaths
     return {

@@ -1,7 +1,17 @@
-/** The memory store's records: administration of the jobs of its queues, listings of them, and the deaths that nobody was told of. */
+/** The memory store's records: administration of the jobs of its queues, listings of them, and the deaths that no worker has reported. */
 
 import type { JobState } from '../../../core/job/job.js'
-import type { Deaths, JobSelection, ListQuery, Page, Records, Step } from '../../contract/job-records.js'
+import {
+  type DeathBacklog,
+  type Deaths,
+  type JobSelection,
+  type ListQuery,
+  type Page,
+  type Records,
+  type Step,
+  tasksInBacklog,
+  type UnreportedDeath,
+} from '../../contract/job-records.js'
 import type { QueueBasis } from '../../contract/queue-settings.js'
 import { longestExpectMs, stepLimit, stepPayloads } from '../../rules/bounds.js'
 import { changedFields } from '../../rules/field-changes.js'
@@ -236,19 +246,37 @@ export function memoryRecords(store: MemoryAdmin): Records {
   }
 }
 
-/** The facet `deaths`: the deaths of jobs that nobody was told of. */
+/** The facet `deaths`: the deaths that no worker has reported. */
 export function memoryDeaths(store: MemoryAdmin): Deaths {
   return {
-    async untold(names, tasks, limit) {
+    async unreported(names, tasks, limit, except = []) {
       const shards = names.flatMap((name) => store.queues().shardsOf(name))
-      const untold = shards.flatMap((shard) => shard.untold)
-      return untold.filter(({ task }) => tasks.includes(task)).slice(0, limit)
+      const deaths = shards.flatMap((shard) => shard.unreported)
+      const isAsked = ({ queue, id, task, number }: UnreportedDeath) =>
+        tasks.includes(task) &&
+        !except.some((other) => other.number === number && other.id === id && other.queue === queue)
+      return deaths.filter(isAsked).slice(0, limit)
     },
 
-    async told(name, deaths) {
+    async backlog(names, most) {
+      return names.flatMap((queue) => {
+        const deaths = store
+          .queues()
+          .shardsOf(queue)
+          .flatMap((shard) => shard.unreported)
+        const tasks = new Map<string, DeathBacklog>()
+        for (const { task, diedAt } of deaths) {
+          const { count, since } = tasks.get(task) ?? { count: 0, since: diedAt }
+          tasks.set(task, { queue, task, count: Math.min(count + 1, most), since })
+        }
+        return [...tasks.values()].slice(0, tasksInBacklog)
+      })
+    },
+
+    async reported(name, deaths) {
       for (const { id, number } of deaths) {
         const queue = store.queues().holding(name, id)
-        queue.untold = queue.untold.filter((death) => death.number !== number || death.id !== id)
+        queue.unreported = queue.unreported.filter((death) => death.number !== number || death.id !== id)
       }
     },
   }

@@ -73,7 +73,7 @@ BEGIN
   IF outcome = 'lost' THEN RETURN json_build_object('outcome', outcome); END IF;
   IF p_jobs > 0 AND outcome = 'ticked' THEN
     e := @.enqueue_1(p_q, p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places,
-      p_replaces, p_grps, p_fields, p_tells, false, p_calls, p_counts);
+      p_replaces, p_grps, p_fields, p_reports, false, p_calls, p_counts);
     IF e ->> 'done' <> 'ok' THEN RETURN json_build_object('outcome', e ->> 'done'); END IF;
   END IF;
   PERFORM @.tick_passed_1(p_name, outcome, p_next, p_last, p_last_id, p_jobs, p_skips, p_misses);

@@ -80,13 +80,13 @@ CREATE INDEX ended_state ON @.ended (qid, state, finished_ms, seq);
 CREATE INDEX ended_until ON @.ended (qid, until_ms) WHERE until_ms IS NOT NULL;
 `
 
-/** `death`: what dead jobs were when they died whose deaths nobody was told of. It stays as it is, whatever becomes of them. */
+/** `death`: what dead jobs were when they died whose deaths are not reported yet. It stays as it is, whatever becomes of them. */
 const deaths = `
 CREATE TABLE @.death (
   n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, qid int NOT NULL, id text COLLATE "C" NOT NULL, task text NOT NULL, attempt int NOT NULL,
   crashes int NOT NULL, died_ms bigint NOT NULL, error text, reason text, codec text, payload text NOT NULL
 );
-CREATE INDEX death_task ON @.death (qid, task);
+CREATE INDEX death_task ON @.death (qid, task, n);
 `
 
 /**
@@ -166,8 +166,8 @@ export const jobFlags = {
   steps: 64,
   /** It waits for a signal, with a row in `signal_wait`. */
   awaiting: 128,
-  /** Its deaths are to be told. */
-  tells: 256,
+  /** Its deaths are to be reported. */
+  reports: 256,
 } as const
 
 /** The values of `ended.state`; the first two are those of `rows/job-row`. */

@@ -6,7 +6,7 @@ import { sqlFunction } from '../schema/sql-function.js'
 /** The columns of new jobs, an element for each; an array that is null stands for a default in each of them. */
 export const newJobs = `p_ids text[], p_tasks text[], p_payloads text[], p_codecs text[], p_metas text[], p_ranks int[],
   p_delays bigint[], p_runs bigint[], p_expires bigint[], p_remember bigint[], p_weights int[], p_places text[],
-  p_replaces boolean[], p_grps text[], p_fields text[], p_tells boolean[]`
+  p_replaces boolean[], p_grps text[], p_fields text[], p_reports boolean[]`
 
 /**
  * Takes the queue, the columns of the new jobs (delays and due instants in µs, the others in ms), whether all ids are new,
@@ -63,11 +63,11 @@ BEGIN
     INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places,
       grp, pool)
     SELECT nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(rank, 0),
-      CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN places IS NULL THEN 0 ELSE 16 END | CASE WHEN tells THEN 256 ELSE 0 END, t / 1000, t / 1000, t / 1000 + expires,
+      CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN places IS NULL THEN 0 ELSE 16 END | CASE WHEN reports THEN 256 ELSE 0 END, t / 1000, t / 1000, t / 1000 + expires,
       coalesce(remember, 0), coalesce(weight, 0), id, task, codec, meta, payload, places, grp, CASE WHEN grp IS NULL THEN 0 ELSE 2 END
     FROM (SELECT u.*, coalesce(u.run, t + coalesce(u.delay, 0)) AS due
-      FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places, p_grps, p_tells)
-        WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, places, grp, tells, o)
+      FROM unnest(p_ids, p_tasks, p_payloads, p_codecs, p_metas, p_ranks, p_delays, p_runs, p_expires, p_remember, p_weights, p_places, p_grps, p_reports)
+        WITH ORDINALITY u (id, task, payload, codec, meta, rank, delay, run, expires, remember, weight, places, grp, reports, o)
       WHERE (p_new OR (SELECT e.id FROM @.ended e WHERE e.id = u.id AND e.qid + 0 = p_q) IS NULL) AND NOT u.id = ANY (again)
       ORDER BY o) u
     ON CONFLICT (id, qid) DO NOTHING RETURNING id, grp, abs(stamp) AS due)
@@ -188,7 +188,7 @@ BEGIN
   INSERT INTO @.job (seq, stamp, qid, rank, flags, created_ms, updated_ms, expires_ms, remember_ms, weight, id, task, codec, meta, payload, places,
     grp, pool)
   VALUES (nextval('@.job_seq') * CASE WHEN due > t THEN 1 ELSE way END, greatest(due, t) * way, p_q, coalesce(p_ranks[1], 0),
-    CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN p_places IS NULL THEN 0 ELSE 16 END | CASE WHEN p_fields IS NULL THEN 0 ELSE 4 END | CASE WHEN p_tells IS NULL THEN 0 ELSE 256 END,
+    CASE WHEN due > t THEN 1 ELSE 0 END | CASE WHEN p_places IS NULL THEN 0 ELSE 16 END | CASE WHEN p_fields IS NULL THEN 0 ELSE 4 END | CASE WHEN p_reports IS NULL THEN 0 ELSE 256 END,
     coalesce(nullif(before, 0), t / 1000), t / 1000,
     t / 1000 + p_expires[1], coalesce(p_remember[1], 0), coalesce(p_weights[1], 0), p_ids[1], p_tasks[1], p_codecs[1], p_metas[1],
     p_payloads[1], p_places[1], p_grps[1], CASE WHEN p_grps[1] IS NULL THEN 0 ELSE 2 END);

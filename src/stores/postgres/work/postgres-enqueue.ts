@@ -370,7 +370,7 @@ export function columnsOf(jobs: readonly NewJob[]): unknown[] {
     column(({ ifWaiting }) => (ifWaiting === undefined ? undefined : true)),
     column((job) => groupIn(job)),
     column(({ fields }) => fields && storedText(JSON.stringify(fields))),
-    column(({ tellsDeath }) => tellsDeath),
+    column(({ reportsDeath }) => reportsDeath),
   ]
 }
 

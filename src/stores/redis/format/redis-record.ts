@@ -11,7 +11,7 @@ import { firstUndated } from '../lua/record-lua.js'
  * A record is a head that the enqueue script writes, and a body that is written here:
  * - first state, 1 byte: `l` in the ready list, `r` ready, `s` scheduled, `w` waiting for members; a capital if the head also has `createdAt`
  * - stamp, 7 bytes · sequence, 6 bytes · createdAt in ms, 6 bytes, only if it does not follow from the stamp
- * - flags, 1 byte: 64, plus 1 `rememberMs` (behind which there is a `!` if deaths of the job are to be told, and, after a space, the
+ * - flags, 1 byte: 64, plus 1 `rememberMs` (behind which there is a `!` if deaths of the job are to be reported, and, after a space, the
  * places of a join or member: `joins-lua.ts`), 2 `priority`, 4 `codec`, 8 `group`, 16 `meta`, 32 payload is bytes
  * - task, then the flagged ones of the others in that order, each as text and NUL; for meta its length in bytes, with
  * `b`   first if it is bytes
@@ -35,10 +35,10 @@ export const recordFlags = { plain: 64, rememberMs: 1, priority: 2, codec: 4, gr
 
 /** The body of a new job's record. */
 export function recordBody(job: NewJob): Payload {
-  const { task, rememberMs, priority, group, tellsDeath } = job
+  const { task, rememberMs, priority, group, reportsDeath } = job
   let flags: number = recordFlags.plain
   let fields = `${task}\0`
-  if (rememberMs > 0 || tellsDeath) {
+  if (rememberMs > 0 || reportsDeath) {
     flags += recordFlags.rememberMs
     fields += `${rememberText(job)}\0`
   }
@@ -62,8 +62,8 @@ export function placesAt(job: NewJob): number {
   return 1 + job.task.length + 1 + rememberText(job).length
 }
 
-function rememberText({ rememberMs, tellsDeath }: NewJob): string {
-  return tellsDeath ? `${rememberMs}!` : String(rememberMs)
+function rememberText({ rememberMs, reportsDeath }: NewJob): string {
+  return reportsDeath ? `${rememberMs}!` : String(rememberMs)
 }
 
 /** `before`, flags, fields, and then the content, in the form of a record. */

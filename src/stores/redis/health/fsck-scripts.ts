@@ -308,7 +308,7 @@ end
 local function has_right_flags(j)
   local flags, notes = j.claim.flags, call('HMGET', NOTES, 'b' .. j.id, 'k' .. j.id, 'l' .. j.id, 'f' .. j.id, 'x' .. j.id)
   local has_said = notes[1] or notes[5] or (j.fresh and (notes[2] or notes[3] or notes[4]))
-  return has(flags, HASHISTORY) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0 or j.places ~= nil or j.tells) and (has(flags, BEATEN) or not has_said)
+  return has(flags, HASHISTORY) == not j.fresh and has(flags, HASGROUP) == (j.group ~= '') and has(flags, REMEMBERED) == (j.remember > 0 or j.places ~= nil or j.reports) and (has(flags, BEATEN) or not has_said)
 end
 local function check_job(id)
   local j, broken = look(id)

@@ -100,7 +100,7 @@ local function stamp_bytes(stamp)
   return LIFO and inverted(bytes) or bytes
 end
 -- The parts that the client wrote: task, rememberMs, priority, group ('' if there is none), the places of a join or
--- member, and whether its deaths are to be told.
+-- member, and whether its deaths are to be reported.
 -- from: where they begin, for a body that is no record yet.
 local function written(rec, from)
   from = from or (${flagsAt('rec')})
@@ -112,21 +112,21 @@ local function written(rec, from)
     return text
   end
   local task = field()
-  local remember, priority, group, places, tells = 0, 0, '', nil, false
+  local remember, priority, group, places, reports = 0, 0, '', nil, false
   if flags % 2 == 1 then
     local text = field()
     remember = tonumber(text)
     if not remember then
       local mark
       remember, mark, places = string.match(text, '^(%d+)(!?) ?(.*)$')
-      remember, tells = tonumber(remember), mark == '!'
+      remember, reports = tonumber(remember), mark == '!'
       if places == '' then places = nil end
     end
   end
   if flags % 4 >= 2 then priority = tonumber(field()) end
   if flags % 8 >= 4 then field() end
   if flags % 16 >= 8 then group = field() end
-  return task, remember, priority, group, places, tells
+  return task, remember, priority, group, places, reports
 end
 -- When the last wait of a job was over, in ms; nil: it never waited for others, or for a signal.
 local function waited_in(past) return byte(past, 20) == 43 and unpackn('>I6', past, 21) or nil end
@@ -151,13 +151,13 @@ end
 -- States: l in the ready list, r ready, x ready and suspect, s scheduled, w waiting for members, a waiting for a signal,
 -- c completed, d dead. A job with a claim runs, whatever its state was before.
 local function job_of(id, rec, past, claim)
-  local task, remember, priority, group, places, tells = written(rec)
+  local task, remember, priority, group, places, reports = written(rec)
   local stamp = unpackn('>I7', rec, 2)
   local place = string.lower(sub(rec, 1, 1))
   local created = sub(rec, 1, 1) ~= place and unpackn('>I6', rec, 15) or math.floor(stamp / 1000)
   local j = past and read_past(past) or { state = place, steps = false, updated = created, stamp = stamp, attempt = 1, crashes = 0 }
   j.id, j.seq, j.task, j.remember, j.priority, j.group, j.places, j.created = id, sub(rec, 9, 14), task, remember, priority, group, places, created
-  j.tells = tells
+  j.reports = reports
   j.suspect = j.state == 'x'
   j.fresh = not past
   if claim then
@@ -369,7 +369,7 @@ ${goingBack('  expire_again(j)\n')}local function bury(j, reason, error)
   leave(j)
   j.reason = reason
   if error then call('HSET', NOTES, 'e' .. j.id, error) end
-  if j.tells then keep_death(j, error) end
+  if j.reports then keep_death(j, error) end
   if j.places then late.joins().report(j, 'd', error or call('HGET', NOTES, 'e' .. j.id)) end
   enter(j, 'd')
 end

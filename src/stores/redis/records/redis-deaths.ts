@@ -1,12 +1,18 @@
-/** The deaths of jobs in a Redis store that nobody was told of. */
+/** The deaths of jobs in a Redis store that are not reported yet. */
 
-import type { Deaths, UntoldDeath } from '../../contract/job-records.js'
-import { bytesIn, listIn } from '../client/redis-reply.js'
+import {
+  type DeathBacklog,
+  type DeathKey,
+  type Deaths,
+  tasksInBacklog,
+  type UnreportedDeath,
+} from '../../contract/job-records.js'
+import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { ShardScript } from '../client/redis-script.js'
 import { readNumber, readRecord, utf8 } from '../format/redis-record.js'
 import { shardScript, withJobs } from '../lua/prelude.js'
 import { guard } from '../lua/script-kinds.js'
-import { shardHolding } from '../redis-layout.js'
+import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
 import { partialReplies } from '../shards/redis-damage.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 
@@ -16,14 +22,21 @@ const headBytes = 26
 /** `refuseClosed` throws `ClosedError`. */
 export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deaths {
   return {
-    async untold(names, tasks, limit) {
+    async unreported(names, tasks, limit, except = []) {
       refuseClosed()
       const found = await queues.find(names)
-      const shards = found.flatMap(({ layout, shards }) => (layout.kind === 'plain' ? shards : []))
-      const args = [String(limit), ...tasks]
+      const shards = found.flatMap((queue) =>
+        queue.layout.kind === 'plain'
+          ? queue.shards.map((shard) => ({ shard, passed: passedIn(queue, shard, except) }))
+          : [],
+      )
+      const asked = [String(limit), String(tasks.length), ...tasks]
       // Deaths on a server that is away must not keep back the others.
       const replies = await partialReplies(
-        shards.map(async (shard) => ({ shard, reply: await queues.run(shard, untoldScript, args) })),
+        shards.map(async ({ shard, passed }) => ({
+          shard,
+          reply: await queues.run(shard, unreportedScript, [...asked, ...passed]),
+        })),
       )
       const deaths = replies.flatMap(({ shard, reply }) =>
         listIn(reply).flatMap((death) => deathIn(shard.queue, bytesIn(death)) ?? []),
@@ -31,23 +44,47 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
       return deaths.sort((a, b) => a.diedAt - b.diedAt || a.number - b.number).slice(0, limit)
     },
 
-    async told(name, deaths) {
+    async backlog(names, most) {
+      refuseClosed()
+      const found = await queues.find(names)
+      const shards = found.flatMap(({ layout, shards }) => (layout.kind === 'plain' ? shards : []))
+      const replies = await partialReplies(
+        shards.map(async (shard) => ({ shard, reply: await queues.run(shard, backlogScript, []) })),
+      )
+      const parts = replies.flatMap(({ shard: { queue }, reply }) =>
+        listIn(reply).map((part) => {
+          const [task, count, since] = listIn(part)
+          return { queue, task: textIn(task), count: numberIn(count), since: numberIn(since) }
+        }),
+      )
+      return backlogOf(parts, most)
+    },
+
+    async reported(name, deaths) {
       refuseClosed()
       const [queue] = await queues.find([name])
       await Promise.all(
         deaths.map(({ id, task, number }) =>
-          queues.run(shardHolding(queue!, id), toldScript, [task, String(number), id]),
+          queues.run(shardHolding(queue!, id), reportedScript, [task, String(number), id]),
         ),
       )
     },
   }
 }
 
+/** Of the deaths to be passed over those in this shard, as the script takes them. */
+function passedIn(queue: RedisQueue, shard: RedisShard, except: readonly DeathKey[]): string[] {
+  return except
+    .filter((one) => one.queue === queue.name && shardHolding(queue, one.id) === shard)
+    .sort((a, b) => a.number - b.number)
+    .flatMap(({ task, number }) => [task, String(number)])
+}
+
 /**
  * A death is its task and NUL, its head, its id and NUL, its reason, its error, and the record of the job. Undefined for what
  * cannot be one.
  */
-function deathIn(queue: string, death: Buffer): UntoldDeath | undefined {
+function deathIn(queue: string, death: Buffer): UnreportedDeath | undefined {
   const head = death.indexOf(0) + 1
   if (death.length < head + headBytes + 2) return undefined
   const at = (offset: number, length: number) => readNumber(death, head + offset, length)
@@ -67,6 +104,17 @@ function deathIn(queue: string, death: Buffer): UntoldDeath | undefined {
   }
 }
 
+/** The backlogs of whole queues, from those of their shards. */
+function backlogOf(parts: readonly DeathBacklog[], most: number): DeathBacklog[] {
+  const tasks = new Map<string, DeathBacklog>()
+  for (const part of parts) {
+    const key = `${part.queue} ${part.task}`
+    const { count, since } = tasks.get(key) ?? { count: 0, since: part.since }
+    tasks.set(key, { ...part, count: Math.min(count + part.count, most), since: Math.min(since, part.since) })
+  }
+  return [...tasks.values()]
+}
+
 /** KEYS: those of one shard of a plain queue. Refuses `unknown`. */
 function deathScript(
   name: string,
@@ -76,13 +124,57 @@ function deathScript(
   return shardScript(name, 'plain', () => withJobs(`${guard}${text}`), flags)
 }
 
-/** ARGV: how many, then the tasks. Returns deaths of jobs of these tasks, for each the oldest first. */
-const untoldScript = deathScript(
-  'deaths-untold',
+/**
+ * ARGV: how many; the number of tasks, and the tasks; then of each death that is passed over the task and its number,
+ * ascending. Returns deaths of jobs of these tasks, for each the oldest first.
+ */
+const unreportedScript = deathScript(
+  'deaths-unreported',
   String.raw`
-local found = {}
-for i = 2, #ARGV do
-  for _, death in ipairs(call('ZRANGE', DEATHS, '[' .. ARGV[i] .. '\0', '(' .. ARGV[i] .. '\1', 'BYLEX', 'LIMIT', 0, ARGV[1])) do found[#found + 1] = death end
+local found, passed, last = {}, {}, 2 + ARGV[2]
+for i = last + 1, #ARGV, 2 do
+  passed[ARGV[i]] = passed[ARGV[i]] or {}
+  table.insert(passed[ARGV[i]], tonumber(ARGV[i + 1]))
+end
+for i = 3, last do
+  local head, left = ARGV[i] .. '\0', tonumber(ARGV[1])
+  local function take(from, to)
+    if left == 0 then return end
+    for _, death in ipairs(call('ZRANGE', DEATHS, from, to, 'BYLEX', 'LIMIT', 0, left)) do
+      found[#found + 1], left = death, left - 1
+    end
+  end
+  local from = '[' .. head
+  for _, n in ipairs(passed[ARGV[i]] or {}) do
+    take(from, '(' .. head .. pack('>I7', n))
+    from = '[' .. head .. pack('>I7', n + 1)
+  end
+  take(from, '(' .. ARGV[i] .. '\1')
+end
+return found
+`,
+  { readOnly: true },
+)
+
+/**
+ * Returns for each task with deaths the task, how many they are, and the instant of the first. A death that is damaged is
+ * passed over: `fsck` names it.
+ */
+const backlogScript = deathScript(
+  'deaths-backlog',
+  String.raw`
+local found, from = {}, '-'
+for _ = 1, ${tasksInBacklog} do
+  local death = call('ZRANGE', DEATHS, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+  if not death then break end
+  local stop = find(death, '\0', 1, true)
+  if stop and #death >= stop + ${headBytes + 2} then
+    local task = sub(death, 1, stop - 1)
+    found[#found + 1] = { task, call('ZLEXCOUNT', DEATHS, '[' .. task .. '\0', '(' .. task .. '\1'), (unpackn('>I6', death, stop + 8)) }
+    from = '[' .. task .. '\1'
+  else
+    from = '(' .. death
+  end
 end
 return found
 `,
@@ -90,8 +182,8 @@ return found
 )
 
 /** ARGV: the task and the number of a death, and the id of its job. Removes it. */
-const toldScript = deathScript(
-  'deaths-told',
+const reportedScript = deathScript(
+  'deaths-reported',
   String.raw`
 local head, n = ARGV[1] .. '\0', tonumber(ARGV[2])
 for _, death in ipairs(call('ZRANGE', DEATHS, '[' .. head .. pack('>I7', n), '(' .. head .. pack('>I7', n + 1), 'BYLEX')) do

@@ -329,7 +329,7 @@ CREATE TABLE join_failed (n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NO
 `
 
 /**
- * The deaths of jobs that nobody was told of, with what the job was then. `n` counts all that ever were: so two deaths of a
+ * The deaths of jobs that are not reported yet, with what the job was then. `n` counts all that ever were: so two deaths of a
  * job in one instant are two. The last one given is in `meta`, as `deaths`.
  */
 const deathTable = `

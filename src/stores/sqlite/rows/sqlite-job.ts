@@ -289,7 +289,7 @@ export class SqliteJobs {
   }
 
   #tellOfDeath({ rid, noted, error, state }: JobRow): void {
-    if (noted & noteBits.tells) changeOne(this.#keepDeath, (this.#nextDeath.get() as { n: number }).n, rid)
+    if (noted & noteBits.reports) changeOne(this.#keepDeath, (this.#nextDeath.get() as { n: number }).n, rid)
     if (noted & noteBits.join && state === waiting) this.#joins.isDead(rid)
     if (noted & noteBits.member) this.#joins.ended(rid, 'dead', { error })
   }

@@ -76,7 +76,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       ...bound(workers, 'held'),
       ...bound(joins, 'isSweepDue'),
       ...bound(steps, 'isWaitOver'),
-      ...bound(deaths, 'untold'),
+      ...bound(deaths, 'unreported', 'backlog'),
       ...bound(throttleAdmin, 'holds', 'rates'),
       workers: workers.list.bind(workers),
       schedule: schedules.get.bind(schedules),
@@ -109,7 +109,7 @@ export function sqliteOperations(transaction: SqliteTransaction) {
       ...bound(enqueue, 'enqueue'),
       ...bound(joins, 'seal', 'sweep'),
       ...bound(steps, 'signal'),
-      ...bound(deaths, 'told'),
+      ...bound(deaths, 'reported'),
       ...bound(claim, 'claim'),
       ...bound(settle, 'settle', 'complete', 'extend'),
       ...bound(

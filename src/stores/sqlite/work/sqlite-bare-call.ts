@@ -98,7 +98,7 @@ export function jobsOf(call: SqliteEnqueueCall | BareCall): readonly NewJob[] {
  */
 export function isBare(job: NewJob): job is BareJob {
   const { task, payload, priority, codec, meta, group = '', score, arrival, delayMs, runAt, expiresMs, ifWaiting } = job
-  if (job.join !== undefined || job.memberOf !== undefined || job.fields !== undefined || job.tellsDeath) return false
+  if (job.join !== undefined || job.memberOf !== undefined || job.fields !== undefined || job.reportsDeath) return false
   const isReady = !delayMs && runAt === undefined && expiresMs === undefined && ifWaiting === undefined
   const hasNoPlace = priority === 0 && score === undefined && arrival === undefined
   const hasNothing = hasNoPlace && codec === undefined && meta === undefined && group === ''

@@ -123,7 +123,7 @@ export class SqliteCompletion {
     // A line for each member. Places have no other line breaks, because they are JSON.
     const members = "group_concat(json_each.key || ' ' || places, char(10)) AS members"
     const stepped = `json_group_array(rid) FILTER (WHERE noted & ${noteBits.steps}) AS stepped`
-    const tied = noteBits.member | noteBits.steps | noteBits.tells
+    const tied = noteBits.member | noteBits.steps | noteBits.reports
     this.#lookNoted = db.prepare(
       `${found}, ${members}, ${stepped} FROM json_each(?2) CROSS JOIN job ON qid = ?1 AND job.id = json_each.value
          WHERE state = 2 AND fence = ?3 AND remember_ms = 0 AND noted & ~${tied} = 0`,

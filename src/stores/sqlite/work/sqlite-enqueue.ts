@@ -373,7 +373,7 @@ export class SqliteEnqueue {
     const [qid, grp, position, stored] = [queue.qid, groupIn(job), positionOf(queue, stamp), payloadToStored(payload)]
     const expiresAt = job.join === undefined ? expiryOf(job, now) : undefined
     const isPlain = state === ready && priority === 0 && codec === undefined && meta === undefined && grp === null
-    const isNoted = job.join !== undefined || job.memberOf !== undefined || job.fields !== undefined || job.tellsDeath
+    const isNoted = job.join !== undefined || job.memberOf !== undefined || job.fields !== undefined || job.reportsDeath
     if (isPlain && !isNoted && expiresAt === undefined)
       return this.#insertBare.run(qid, id, task, position, stamp, rememberMs, now, stored).changes === 1
     const [rank, storedMeta] = [0 - priority, meta === undefined ? null : payloadToStored(meta)]
@@ -384,9 +384,9 @@ export class SqliteEnqueue {
       queue.expiring_at = Math.min(queue.expiring_at ?? Number.POSITIVE_INFINITY, bounded(expiresAt))
     const expires = expiresAt === undefined ? null : bounded(expiresAt)
     if (!isNoted) return this.#insertExpiring.run(...values, expires).changes === 1
-    const { join, memberOf, fields, tellsDeath } = job
+    const { join, memberOf, fields, reportsDeath } = job
     const tied = (join ? noteBits.join : 0) | (memberOf ? noteBits.member : 0)
-    const noted = tied | (fields ? noteBits.notes : 0) | (tellsDeath ? noteBits.tells : 0)
+    const noted = tied | (fields ? noteBits.notes : 0) | (reportsDeath ? noteBits.reports : 0)
     const places = memberOf === undefined ? null : placesText(memberOf)
     const { changes, lastInsertRowid } = this.#insertNoted.run(...values, expires, noted, places)
     this.#noted = Number(lastInsertRowid)

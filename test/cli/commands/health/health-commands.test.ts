@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { run, runJson } from '../command-in-process.js'
-import { project, projectFiles } from '../project.js'
+import { run, runJson } from '../../command-in-process.js'
+import { project, projectFiles } from '../../project.js'
 
 /** A store whose health says what it is asked for, and which cannot be opened. */
 const storeFile = `

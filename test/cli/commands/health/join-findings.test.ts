@@ -5,7 +5,7 @@ import { testMill as millOfTests } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { joinFindings, judgeJoins, type WaitingJoin } from '#src/cli/commands/queues/join-findings.js'
 import type { StoredSet } from '#src/stores/contract/joins.js'
-import { testMill } from '../../test-mill.js'
+import { testMill } from '../../../test-mill.js'
 
 const dayMs = 86_400_000
 const none = { completed: 0, dead: 0, cancelled: 0, expired: 0 }

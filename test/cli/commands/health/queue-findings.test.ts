@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { shardFindings, throttleFindings } from '#src/cli/commands/queues/queue-findings.js'
 import type { Queue } from '#src/core/queue/queue.js'
 import type { Throttle, ThrottleRule } from '#src/core/queue/throttle.js'
-import { storedQueue } from '../../stored-queue.js'
+import { storedQueue } from '../../../stored-queue.js'
 
 const rule = (limit: number, windowMs: number, more: Partial<ThrottleRule> = {}): ThrottleRule => ({
   limit,
