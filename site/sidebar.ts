@@ -63,6 +63,7 @@ export const sidebar: SidebarEntry[] = [
       { text: 'When all are done', link: '/guides/when-all-are-done' },
       { text: 'An order that waits for a person', link: '/guides/order-approval' },
       { text: 'Webhooks', link: '/guides/webhooks' },
+      { text: 'Crawl sites', link: '/guides/crawl' },
       { text: 'Fairness between tenants', link: '/guides/fair-tenants' },
       { text: 'Tenants: list, stop, delete', link: '/guides/tenants' },
       { text: 'A nightly report', link: '/guides/nightly-report' },
