@@ -4,7 +4,7 @@
  * `batch-execution.ts`.
  */
 
-import { CodecError, InvalidArgumentError, InvalidJobError } from '../../core/errors.js'
+import { CodecError, hasCode, InvalidArgumentError, InvalidJobError } from '../../core/errors.js'
 import type { JobHandle, JobMeta, Phase, Progress, RunningJob } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import type { FieldWriter } from '../../core/job/job-fields.js'
@@ -295,7 +295,11 @@ export class JobExecution extends Execution implements JobContext, Noting {
 
   async completeIn(tx: object): Promise<void> {
     this.refuseOver('ctx.completeIn()')
-    await this.#client!.completeIn(tx, this.claim)
+    try {
+      await this.#client!.completeIn(tx, this.claim)
+    } catch (error) {
+      throw this.endsInside && hasCode(error, 'lease-lost') ? completedAgain() : error
+    }
     this.endsInside = true
   }
 
@@ -386,6 +390,12 @@ export function runOf(ctx: Execution): TaskRun {
 /** Whether it runs in a process of its own. */
 export function isIsolated(execution: Execution): execution is JobExecution {
   return execution instanceof JobExecution && execution.task.isolation !== undefined
+}
+
+function completedAgain(): InvalidArgumentError {
+  return new InvalidArgumentError(
+    'ctx.completeIn() was called again in this run, and the job is not there: the transaction has ended it already, or the lease is lost. Call it once in a transaction, as its last statement.',
+  )
 }
 
 /** The view of a job's claim that its handler receives. `stored`: its meta, as it is stored. */

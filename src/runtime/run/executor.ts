@@ -95,7 +95,7 @@ export class Executor {
       if (execution.endsInside && refusal === undefined) verdict = this.#failed(execution, execution, notCommitted())
     } catch (error) {
       thrown = error
-      verdict = this.#verdictOnAbort(execution, execution, execution.abortReason ?? error, error)
+      verdict = this.#verdictOnAbort(execution, execution, execution.abortReason, error)
     }
     if (execution.endsInside) verdict = { ...verdict, endsInside: true }
     // Whatever a middleware returned or threw.
@@ -123,7 +123,7 @@ export class Executor {
       const returned = execution.given.length === 0 ? undefined : await this.#call(execution)
       verdicts = this.#verdictsOn(execution, this.#onReturn(execution, returned))
     } catch (error) {
-      verdicts = this.#verdictsOnAbort(execution, execution.abortReason ?? error, error)
+      verdicts = this.#verdictsOnAbort(execution, execution.abortReason, error)
     }
     if (execution.isLate) verdicts = execution.leased.map(() => tooLate)
     this.#decide(execution, verdicts)
@@ -133,7 +133,7 @@ export class Executor {
   /** Aborts it without waiting for its handler: the verdicts are given now, whatever the handler does later. */
   giveUp(execution: Execution, reason: Error): void {
     execution.giveUp(reason)
-    this.#decide(execution, this.#verdictsOnAbort(execution, reason))
+    this.#decide(execution, this.#verdictsOnAbort(execution, reason, reason))
   }
 
   /** The first verdicts count. */
@@ -228,7 +228,7 @@ export class Executor {
     return { kind: 'release', delayMs, reason: 'should-run' }
   }
 
-  #verdictsOnAbort(execution: Execution, reason: unknown, error: unknown = reason): Verdict[] {
+  #verdictsOnAbort(execution: Execution, reason: Error | undefined, error: unknown): Verdict[] {
     const onAbort = (job: Leased) => this.#verdictOnAbort(execution, job, reason, error)
     if (execution instanceof ManyExecution) return this.#verdictsOn(execution, onAbort)
     return execution.leased.map(onAbort)
@@ -247,8 +247,8 @@ export class Executor {
     })
   }
 
-  /** The verdict on a job whose attempt threw or was given up, for a `reason` of its own or of ours. */
-  #verdictOnAbort(execution: Execution, job: Leased, reason: unknown, error: unknown): Verdict {
+  /** The verdict on a job whose attempt threw or was given up. `reason`: why we aborted it; undefined if we did not. */
+  #verdictOnAbort(execution: Execution, job: Leased, reason: Error | undefined, error: unknown): Verdict {
     return this.#guarded(execution, job, () => this.#judged(execution, job, reason, error))
   }
 
@@ -261,13 +261,14 @@ export class Executor {
     }
   }
 
-  #judged(execution: Execution, job: Leased, reason: unknown, error: unknown): Verdict {
+  #judged(execution: Execution, job: Leased, reason: Error | undefined, error: unknown): Verdict {
+    // By our reason alone: a handler may throw an error of the same code whenever it runs, and would run again for ever.
     if (hasCode(execution.abortReason, 'job-cancelled')) return cancelledWhileRunning
     // Not the job's doing: it goes back as it was.
     if (hasCode(reason, 'worker-stopped')) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
     if (hasCode(reason, 'lease-lost')) return leaseLost
     // Handlers pass the signal on, and the calls they await end with an AbortError, which does not say why.
-    return this.#failed(execution, job, isAbort(error) && reason instanceof Error ? reason : error)
+    return this.#failed(execution, job, isAbort(error) && reason !== undefined ? reason : error)
   }
 
   #failed({ task }: Execution, job: Leased, error: unknown): Verdict {

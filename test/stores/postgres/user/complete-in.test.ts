@@ -73,6 +73,28 @@ it('a job whose transaction was rolled back has not ended, whatever its handler 
   expect((await db.query(`SELECT id FROM ${table}`)).rows).toEqual([{ id: 'a 3' }])
 })
 
+it('a second call in the same transaction fails the attempt, and says so', async () => {
+  const { mill, pay } = await scene(async (_input, ctx, db) => {
+    await db.query('BEGIN')
+    await ctx.completeIn(db)
+    if (ctx.job.attempt === 1)
+      await ctx.completeIn(db).catch(async (error: unknown) => {
+        await db.query('ROLLBACK')
+        throw error
+      })
+    await db.query('COMMIT')
+  })
+  const [failed, completed] = [nextEvent(mill, 'job.failed'), nextEvent(mill, 'job.completed')]
+  await mill.enqueue(pay, 'a')
+  await mill.worker({ queues: ['pays'] }).start()
+
+  expect(await failed).toMatchObject({
+    attempt: 1,
+    error: { code: 'argument-invalid', message: expect.stringContaining('Call it once in a transaction') },
+  })
+  expect(await completed).toMatchObject({ attempt: 2 })
+})
+
 it('a pool is refused, as it would end the job by itself', async () => {
   const pool = new pg.Pool({ connectionString: (await workerPostgres()).url })
   onTestFinished(() => pool.end())
