@@ -91,8 +91,10 @@ const remedies: Readonly<Record<string, string>> = {
 }
 
 function readable(error: unknown, schema: string): unknown {
-  const code = sqlStateIn(error)
-  const said = messageOf(error)
+  const refusal = refusalIn(error)
+  const code = refusal?.code
+  // What wraps it may repeat the whole statement.
+  const said = messageOf(refusal?.from ?? error)
   if (code === '42501')
     return new StoreRefusedError(
       `the user of this transaction may not use the schema '${schema}' (${said}). Grant it what the store's own user has: USAGE on the schema, and SELECT, INSERT, UPDATE and DELETE on its tables. Nothing was enqueued.`,
@@ -105,15 +107,15 @@ function readable(error: unknown, schema: string): unknown {
   return new InvalidArgumentError(`the transaction cannot be used (${said}): ${remedy}${where} Nothing was enqueued.`)
 }
 
-/** Clients wrap the server's error, each in its own way. */
-function sqlStateIn(error: unknown, depth = 0): string | undefined {
+/** The SQLSTATE and the error that has it: clients wrap the server's error, each in its own way. */
+function refusalIn(error: unknown, depth = 0): { readonly code: string; readonly from: unknown } | undefined {
   if (typeof error !== 'object' || error === null || depth > 4) return undefined
   const { code, cause, driverAdapterError, driverError, meta, originalCode } = error as Record<string, unknown>
   const own = [code, originalCode].find(
-    (one) => typeof one === 'string' && /^[0-9A-Z]{5}$/.test(one) && !/^P\d{4}$/.test(one),
+    (one): one is string => typeof one === 'string' && /^[0-9A-Z]{5}$/.test(one) && !/^P\d{4}$/.test(one),
   )
-  if (own !== undefined) return own as string
+  if (own !== undefined) return { code: own, from: error }
   return [cause, driverAdapterError, driverError, meta]
-    .map((one) => sqlStateIn(one, depth + 1))
+    .map((one) => refusalIn(one, depth + 1))
     .find((one) => one !== undefined)
 }

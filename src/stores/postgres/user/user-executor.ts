@@ -59,8 +59,9 @@ const clients: readonly UserClient[] = [
     // Drizzle takes a text without parameters, or an object of its own making.
     send: (tx) => (text, values) =>
       tx['execute']!((text as string).replace(/\$(\d+)/g, (_, n) => literal((values as string[])[n - 1] ?? null))),
-    isOpen: ({ rollback }) => rollback !== undefined,
-    open: 'the `tx` that `db.transaction()` of Drizzle hands over',
+    // The `tx` outlives its transaction, and its client of pg goes back to the pool.
+    isOpen: ({ rollback, session }) => rollback !== undefined && !isIdle(clientIn(session)),
+    open: 'the `tx` that `db.transaction()` of Drizzle hands over, before that transaction ends: await the call inside it',
   },
   {
     // pg, TypeORM's manager and its query runner, PGlite.
@@ -73,14 +74,28 @@ const clients: readonly UserClient[] = [
 
 /** A client of pg does not know of a BEGIN that is still on its way: while it waits for an answer, it counts as open. */
 function isOpenByQuery(tx: Readonly<Record<string, unknown>>): boolean {
-  const { totalCount, transaction, queryRunner, isTransactionActive, getTransactionStatus, readyForQuery } = tx
+  const { totalCount, transaction, queryRunner, isTransactionActive } = tx
   const isPool = typeof totalCount === 'number'
   const isRunner = isTransactionActive !== undefined
   const isManager = typeof transaction === 'function'
   if (isRunner) return isTransactionActive === true
   if (isManager) return (queryRunner as { isTransactionActive?: unknown } | undefined)?.isTransactionActive === true
-  const isIdle = readyForQuery === true && (getTransactionStatus as Method | undefined)?.call(tx) === 'I'
-  return !isPool && !isIdle
+  return !isPool && !isIdle(tx)
+}
+
+/** Whether this client of pg has no transaction, and waits for no answer that may begin one. */
+function isIdle(client: Readonly<Record<string, unknown>>): boolean {
+  return client['readyForQuery'] === true && statusOf(client) === 'I'
+}
+
+/** `'I'`: no transaction; undefined for a client of another kind, or an older pg. */
+function statusOf(client: Readonly<Record<string, unknown>>): unknown {
+  return (client['getTransactionStatus'] as Method | undefined)?.call(client)
+}
+
+/** The client below the session of Drizzle. */
+function clientIn(session: unknown): Readonly<Record<string, unknown>> {
+  return (session as { readonly client?: Record<string, unknown> } | undefined)?.client ?? {}
 }
 
 /** Throws `InvalidArgumentError` for anything that is no open transaction of a known client, and no function. */
@@ -98,6 +113,11 @@ export function executorOf(tx: UserConnection): UserExecutor {
     )
   return async (text, values) => {
     const answer = await send.call(tx, text, [...values])
+    // A call that nobody awaits in the transaction is sent behind its COMMIT.
+    if ([methods, clientIn(methods['session'])].some((client) => statusOf(client) === 'I'))
+      throw new InvalidArgumentError(
+        'the transaction had ended when the statement was sent, which was therefore committed by itself. Await the call before the transaction ends.',
+      )
     const rows = Array.isArray(answer) ? answer : (answer as { readonly rows?: unknown } | undefined)?.rows
     if (Array.isArray(rows)) return rows
     throw new InvalidArgumentError(

@@ -120,6 +120,37 @@ describe.each(Object.keys(clients))('in a transaction of %s', (name) => {
       code: 'argument-invalid',
       message: expect.stringContaining('Begin it READ WRITE'),
     })
+    // Knex writes the statement into the error of the server itself.
+    if (name !== 'Knex') await expect(readOnly).rejects.not.toThrow('set_config')
+  })
+
+  // Those of postgres.js go on without a word, and a function says nothing of its own.
+  it.skipIf(/postgres\.js|function/.test(name))('no job is enqueued once it has ended', async () => {
+    const { mill, bill } = await scene()
+    let ended: object = {}
+    await client.transact('read committed', async ({ tx }) => {
+      ended = tx
+    })
+
+    await expect(mill.enqueueIn(ended, bill, { text: 'late' })).rejects.toBeInstanceOf(Error)
+    expect(await waiting(mill)).toBe(0)
+  })
+})
+
+describe.each(['pg', 'Drizzle on pg'])('in a transaction of %s', (name) => {
+  it('a call that is not awaited says that its job was committed by itself', async () => {
+    const { mill, bill } = await scene()
+    const client = await clients[name]!((await workerPostgres()).url)
+    onTestFinished(() => void client.close())
+    const calls: Promise<unknown>[] = []
+    await client.transact('read committed', async ({ tx }) => {
+      calls.push(mill.enqueueIn(tx, bill, { text: 'a cup' }).catch((error: unknown) => error))
+    })
+
+    expect(await calls[0]).toMatchObject({
+      code: 'argument-invalid',
+      message: expect.stringMatching(/had ended when the statement was sent.*committed by itself\. Await the call/),
+    })
   })
 })
 
