@@ -6,8 +6,9 @@
 import { builtFlow } from '../client/enqueue/job-flow.js'
 import { InvalidArgumentError, WorkerStoppedError } from '../core/errors.js'
 import { Events } from '../core/events.js'
-import type { JobHandle, Progress } from '../core/job/job.js'
+import type { JobHandle, Progress, RunningJob } from '../core/job/job.js'
 import { checkFields, type FieldWriter, type JobFields } from '../core/job/job-fields.js'
+import type { JobOrigin } from '../core/job/job-origin.js'
 import { Packing } from '../core/packing/packing.js'
 import { systemRandom } from '../core/platform/clock.js'
 import type { Flow, FlowCall, FlowHandles } from '../core/task/flow.js'
@@ -78,6 +79,7 @@ function recording<Kind extends abstract new (...args: any[]) => Execution>(OfKi
 }
 
 interface GivenToHandler {
+  readonly origin: JobOrigin
   readonly lastCheckpoint?: unknown
   readonly signals?: Readonly<Record<string, unknown>> | undefined
 }
@@ -88,6 +90,7 @@ export class JobRecords extends recording(JobExecution) {
   readonly checkpoints: unknown[] = []
   fieldsWritten: JobFields = {}
   readonly #given: GivenToHandler
+  #described: RunningJob | undefined
 
   static {
     bindMethods(JobRecords.prototype, ['log', 'checkpoint', 'sleep', 'waitFor'])
@@ -96,6 +99,11 @@ export class JobRecords extends recording(JobExecution) {
   constructor(claim: Claim, task: AnySingleTask, meta: Readonly<Record<string, unknown>>, given: GivenToHandler) {
     super(claim, task, undefined, meta, unsent)
     this.#given = given
+  }
+
+  override get job(): RunningJob {
+    this.#described ??= { ...super.job, ...this.#given.origin }
+    return this.#described
   }
 
   /** Over at once. */

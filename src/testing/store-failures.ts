@@ -3,10 +3,14 @@
 import { StoreUnavailableError } from '../core/errors.js'
 import type { Store } from '../stores/contract/store.js'
 
-const verbs = ['open', 'enqueue', 'claim', 'settle', 'extend', 'depth', 'wait', 'records'] as const
+export const verbs = ['open', 'enqueue', 'claim', 'settle', 'extend', 'depth', 'wait', 'records'] as const
 
 /** A call of the store; `'records'` is any look at, or change of, its jobs, throttles and workers. */
 export type StoreVerb = (typeof verbs)[number]
+
+export function isStoreVerb(name: unknown): name is StoreVerb {
+  return (verbs as readonly unknown[]).includes(name)
+}
 
 /** The verbs of calls of the facet `joins`. */
 const joinVerbs: Readonly<Record<string, StoreVerb>> = { enqueue: 'enqueue', seal: 'enqueue', sweep: 'claim' }
@@ -17,9 +21,7 @@ export class StoreFailures {
 
   /** The store with the requested failures. */
   of(store: Store): Store {
-    return this.#guarded(store, (name) =>
-      (verbs as readonly string[]).includes(name) ? (name as StoreVerb) : undefined,
-    )
+    return this.#guarded(store, (name) => (isStoreVerb(name) ? name : undefined))
   }
 
   /** Makes the next call of this verb reject with this error, and do nothing. Several are used up in turn. */

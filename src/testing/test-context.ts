@@ -1,5 +1,6 @@
 /** A test context: the second argument of a handler, made by a test, which reads the handler's calls from it. */
 
+import * as v from 'valibot'
 import { InvalidArgumentError } from '../core/errors.js'
 import type { RunningJob } from '../core/job/job.js'
 import type { JobFields } from '../core/job/job-fields.js'
@@ -11,6 +12,7 @@ import type { Joined, JoinedMany, JoinSets, MemberSet, Settled } from '../core/t
 import type { AnyOrderedTask } from '../core/task/ordered-task.js'
 import type { AnyBatchTask, AnySingleTask, JoinTask } from '../core/task/task.js'
 import type { ContextOf } from '../core/task/task-definition.js'
+import { callForms, callOptions } from '../core/values/call-check.js'
 import { defined } from '../core/values/defined.js'
 import type { Claim } from '../stores/contract/claim.js'
 import { BatchRecords, JobRecords, OrderedRecords } from './context-records.js'
@@ -72,8 +74,8 @@ export interface TestBatchContext<Context = unknown> extends BatchContext<Contex
 
 /**
  * The context for one call of the task's handler: `await encode.run!(input, testContext(encode, { attempt: 2 }))`. The
- * handler's calls are recorded and sent nowhere. Throws `InvalidArgumentError` for a value that is not a task, or a
- * batch without payloads.
+ * handler's calls are recorded and sent nowhere. Throws `InvalidArgumentError` for a value that is not a task, an option
+ * that there is not, or a batch without payloads.
  */
 export function testContext<Sets extends JoinSets, Context>(
   // biome-ignore lint/suspicious/noExplicitAny: as of any task
@@ -99,10 +101,30 @@ export function testContext(
   { context, ...given }: (GivenJob | GivenJoin<JoinSets> | GivenBatch | GivenOrdered) & GivenContext<unknown> = {},
 ): TestContext | TestBatchContext | TestOrderedContext {
   refuseNoTask(task, 'testContext()')
+  checkOf(task)({ context, ...given })
   const ctx = contextOf(task, given)
   // Otherwise it says that none was given.
   if (context !== undefined) Object.defineProperty(ctx, 'context', { enumerable: true, value: context })
   return ctx
+}
+
+const { own } = callForms
+const date = v.optional(v.date('must be a Date'))
+const ofAll = { context: own, queue: own, attempt: own }
+const ofOne = {
+  ...{ ...ofAll, id: own, priority: own, crashes: own, fence: own, group: own, meta: own, lastError: own },
+  ...{ createdAt: date, runAt: date, waitedUntil: date, expiresAt: date },
+  ...{ parent: own, repeatOf: own, trace: own, schedule: own, lastCheckpoint: own, signals: own },
+}
+const checkOne = callOptions('testContext', ofOne)
+const checkJoin = callOptions('testContext', { ...ofOne, joined: own })
+const checkBatch = callOptions('testContext', { ...ofAll, inputs: own })
+const checkOrdered = callOptions('testContext', { ...ofAll, fence: own, payloadsById: own, more: own })
+
+function checkOf(task: AnyTask): (given: unknown) => void {
+  if (task.kind === 'ordered') return checkOrdered
+  if (isBatchTask(task)) return checkBatch
+  return task.joins === undefined ? checkOne : checkJoin
 }
 
 function contextOf(
@@ -123,6 +145,10 @@ function jobContext(task: AnySingleTask, given: GivenJob & Partial<GivenJoin<Joi
     runAt,
     waitedUntil,
     expiresAt,
+    parent,
+    repeatOf,
+    trace,
+    schedule,
     joined,
     ...job
   } = given
@@ -136,7 +162,8 @@ function jobContext(task: AnySingleTask, given: GivenJob & Partial<GivenJoin<Joi
       error: lastError,
     }),
   }
-  const ctx = new JobRecords(claim, task, meta, { lastCheckpoint, signals })
+  const origin = defined({ parent, repeatOf, trace, schedule })
+  const ctx = new JobRecords(claim, task, meta, { origin, lastCheckpoint, signals })
   if (task.joins !== undefined) ctx.joined = joinedOf(task.name, task.joins, joined)
   return ctx
 }

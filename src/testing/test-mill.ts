@@ -26,10 +26,11 @@ import {
 } from '../mill/options/mill-options.js'
 import { plainAccess } from '../mill/store-source.js'
 import { ManualClock } from '../store-testing/harness/manual-clock.js'
+import type { Records } from '../stores/contract/job-records.js'
 import { MemoryData, MemoryStore } from '../stores/memory/memory-store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import { Drainer, type RanJob } from './drainer.js'
-import { StoreFailures, type StoreVerb } from './store-failures.js'
+import { isStoreVerb, StoreFailures, type StoreVerb, verbs } from './store-failures.js'
 
 /** The options of `millrace()`, without those of the store. */
 export interface TestMillOptions<
@@ -69,6 +70,8 @@ const half = () => 0.5
 const mostAttempts = 10_000
 /** The most jobs in one listing. */
 const pageSize = 200
+/** Real time: less than a test runner gives a test. */
+const warnOfWaitAfterMs = 2_000
 
 const checkDrain = callOptions('drain', { queues: callForms.own, limit: callForms.own })
 
@@ -94,6 +97,7 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
   readonly #clock: ManualClock
   readonly #failures: StoreFailures
   readonly #drainer: Drainer
+  readonly #waits: UndrainedWaits
   /** Its schedules tick from this time on. */
   readonly #madeAt: number
   #hasSchedules = false
@@ -102,13 +106,15 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
   constructor(options: CheckedOptions, clock: ManualClock, handlers: object) {
     const failures = new StoreFailures()
     const stored = new MemoryData()
+    const waits = new UndrainedWaits()
     // A handle whose opening fails is closed, and another is made.
-    const handle = () => failures.of(new MemoryStore(clock, stored))
+    const handle = () => failures.of(waits.seenOf(new MemoryStore(clock, stored)))
     const source = { text: 'memory:', access: plainAccess, traits: memoryTraits, create: async () => handle() }
     super(options, source, clock, half)
     this.#clock = clock
     this.#madeAt = clock.now()
     this.#failures = failures
+    this.#waits = waits
     const registry = withHandlers(options.registry, handlers)
     this.#drainer = new Drainer({ ...this.runParts, registry }, handle())
   }
@@ -142,7 +148,8 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
     if (!this.#hasSchedules) await this.schedules.reconcile(this.#madeAt)
     this.#hasSchedules = true
     await this.openContext()
-    return (await this.#drainer.drain(queues ?? [...this.queues.keys()], limit)) as RanJob<Task>[]
+    const drained = this.#drainer.drain(queues ?? [...this.queues.keys()], limit)
+    return this.#waits.during(drained as Promise<RanJob<Task>[]>)
   }
 
   /**
@@ -162,7 +169,8 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
 
   /**
    * Makes the next call of this kind to the store fail, and do nothing. It fails with this error; by default with
-   * `StoreUnavailableError`, as if the store were unavailable. A second call makes the one after it fail too.
+   * `StoreUnavailableError`, as if the store were unavailable. A second call makes the one after it fail too. Throws
+   * `InvalidArgumentError` for a kind that there is not.
    */
   failNext(
     verb: StoreVerb,
@@ -170,6 +178,10 @@ export class TestMill<QueueName extends string = string, Task extends AnyTask = 
       inDoubt: false,
     }),
   ): void {
+    if (!isStoreVerb(verb))
+      throw new InvalidArgumentError(
+        `failNext() takes the kind of call that fails, which is one of ${verbs.map((one) => `'${one}'`).join(', ')}; got ${describe(verb)}.`,
+      )
     this.#failures.failNext(verb, error)
   }
 
@@ -185,6 +197,48 @@ refuseMore('', TestMill.prototype, {
   promised: { drain: 1, enqueued: 1 },
   direct: { advance: 1, failNext: 2, outage: 0 },
 })
+
+/**
+ * Waits for results while nothing runs jobs, the commonest mistake with a test mill: such a test hangs, and its runner says
+ * only that it took too long. Node warns of it, once for a mill.
+ */
+class UndrainedWaits {
+  #drains = 0
+  #hasTold = false
+
+  /** The store, whose watches for the ends of jobs are seen here. */
+  seenOf(store: MemoryStore): MemoryStore {
+    const { records } = store
+    const watch: Records['watch'] = async (jobs, forMs, signal) => {
+      const timer = setInterval(() => this.#tell(jobs[0]?.id), warnOfWaitAfterMs).unref()
+      try {
+        return await records.watch(jobs, forMs, signal)
+      } finally {
+        clearInterval(timer)
+      }
+    }
+    return Object.assign(store, { records: { ...records, watch } })
+  }
+
+  /** Nothing is said while jobs are drained. */
+  async during<T>(drained: Promise<T>): Promise<T> {
+    this.#drains += 1
+    try {
+      return await drained
+    } finally {
+      this.#drains -= 1
+    }
+  }
+
+  #tell(id: string | undefined): void {
+    if (this.#hasTold || this.#drains > 0) return
+    this.#hasTold = true
+    process.emitWarning(
+      `a test waits for the result of job '${id}', and nothing runs it: a test mill runs jobs in drain() alone. \`await mill.drain()\` before \`await job.result()\`; for a retry or a delay \`mill.advance()\` before that.`,
+      { type: 'MillraceWarning', code: 'MILLRACE_UNDRAINED' },
+    )
+  }
+}
 
 /** The registry with these handlers, for those who run jobs. Throws `ConfigError` for a task that there is not. */
 function withHandlers(registry: Registry, handlers: object): Registry {

@@ -13,7 +13,7 @@ import {
   UnrecoverableError,
 } from 'millrace'
 import { testContext, testMill } from 'millrace/testing'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 
 const now = '2026-03-01T09:00:00Z'
@@ -38,6 +38,25 @@ const flaky = (at: number, max = 4) =>
       return job.attempt
     },
   })
+
+describe('a wait for a result before drain()', () => {
+  it('is warned of once, and ends with the drain', async () => {
+    const mill = made({ tasks: [mail] })
+    const warned: Error[] = []
+    const heard = (warning: Error) => void warned.push(warning)
+    process.on('warning', heard)
+    onTestFinished(() => void process.off('warning', heard))
+    const jobs = [await mill.enqueue(mail, { to: 'ada' }), await mill.enqueue(mail, { to: 'alan' })]
+    const results = Promise.all(jobs.map((job) => job.result()))
+    await vi.waitFor(() => expect(warned).toHaveLength(1), 5_000)
+
+    expect(warned[0]).toMatchObject({ name: 'MillraceWarning', code: 'MILLRACE_UNDRAINED' })
+    expect(warned[0]!.message).toContain('`await mill.drain()` before `await job.result()`')
+    await mill.drain()
+    expect(await results).toEqual([{ sent: 'ada' }, { sent: 'alan' }])
+    expect(warned).toHaveLength(1)
+  })
+})
 
 describe('drain()', () => {
   it('runs due jobs and resolves with the end of each attempt', async () => {

@@ -25,6 +25,13 @@ describe('a store that fails on demand', () => {
     expect(await mill.drain()).toMatchObject([{ result: { sent: 'b' } }])
   })
 
+  it('refuses a kind of call that there is not', () => {
+    const save = 'save' as 'enqueue'
+    expect(() => made({ tasks: [mail] }).failNext(save)).toThrow(
+      "failNext() takes the kind of call that fails, which is one of 'open', 'enqueue', 'claim', 'settle', 'extend', 'depth', 'wait', 'records'; got \"save\".",
+    )
+  })
+
   it('is back after an outage without further effects', async () => {
     const mill = made({ tasks: [mail] })
     const isOver = mill.outage()

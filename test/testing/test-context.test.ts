@@ -47,6 +47,28 @@ describe('the context of a plain task', () => {
     expect(ctx.checkpoints).toEqual([{ from: 7 }])
   })
 
+  it('describes where the job comes from', () => {
+    const parent = { queue: 'default', id: 'a', task: 'cut' }
+    const schedule = { name: 'nightly', tickAt: new Date(0) }
+    const trace = { traceparent: `00-${'1'.repeat(32)}-${'2'.repeat(16)}-01` }
+    const ctx = testContext(encode, { parent, repeatOf: parent, schedule, trace, meta: { by: 'ada' } })
+
+    expect(ctx.job).toMatchObject({ parent, repeatOf: parent, schedule, trace, meta: { by: 'ada' } })
+    expect(ctx.job).toBe(ctx.job)
+    expect(testContext(encode).job).not.toHaveProperty('schedule')
+  })
+
+  it('refuses what it does not know, and what is no Date', () => {
+    const given = (options: object) => () => testContext(encode, options)
+
+    expect(given({ atempt: 2 })).toThrow(
+      /testContext\(\{ atempt \}\) is not an option; check its spelling: .* Probably `attempt` is meant/,
+    )
+    expect(given({ joined: {} })).toThrow('testContext({ joined }) is not an option')
+    expect(given({ runAt: '2026-03-01T09:00:00Z' })).toThrow('testContext({ runAt }) must be a Date')
+    expect(given({ group: undefined })).not.toThrow()
+  })
+
   it('records what the handler enqueues, checked and not sent', async () => {
     const thumb = defineTask({ name: 'thumb', input: z.object({ at: z.number() }), run: async () => 'a.png' })
     const cut = defineTask({
@@ -135,6 +157,10 @@ describe('the context of an ordered task', () => {
       "testContext() of the ordered task 'sync' needs the payloads",
     )
     expect(() => testContext('sync' as unknown as typeof sync, { payloadsById: new Map() })).toThrow('expects a task')
+    const given = { payloadsById: new Map([['a', [1]]]), id: 'a' }
+    expect(() => testContext(sync, given as object as { payloadsById: Map<string, number[]> })).toThrow(
+      'testContext({ id }) is not an option',
+    )
   })
 })
 
