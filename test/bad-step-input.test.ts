@@ -53,7 +53,11 @@ const inHandlers: readonly [string, (ctx: JobContext) => Promise<unknown>, strin
   ['a timeout without a name', async (ctx) => ctx.waitFor(stopped, '5m' as never), 'ctx.waitFor'],
   ['a signal by its name', async (ctx) => ctx.waitFor('approved' as never), 'must get a signal of defineSignal()'],
   ['no signal', async (ctx) => ctx.waitFor(undefined as never), 'must get a signal of defineSignal(); got undefined'],
-  ['a result that cannot be encoded', async (ctx) => ctx.step('a', () => (() => 1) as never), 'function'],
+  [
+    'a result that cannot be encoded',
+    async (ctx) => ctx.step('a', () => (() => 1) as never),
+    "step 'a': the value is a function",
+  ],
   ['a result that contains itself', async (ctx) => ctx.step('a', () => circle), 'contains itself'],
   ['a result that is too large', async (ctx) => ctx.step('a', () => 'x'.repeat(2_000_000)), "the result of step 'a'"],
   [

@@ -259,15 +259,21 @@ export class ResultNotKeptError extends MillraceError {
   }
 }
 
+/** The kept text of an error up to its stack. */
+function withoutStack(error: string): string {
+  return error.split(/\n\s+at /)[0]!
+}
+
 /** `result()` waited for its `timeout` and the job had not ended. */
 export class ResultTimeoutError extends MillraceError {
   /**
    * `timeout`: as users write it. `isServed`: whether a live worker serves the queue; undefined if the store does not
-   * know.
+   * know. `lastError`: the kept text of the last error of the job, with its stack, which the message leaves out.
    */
-  constructor(queue: string, id: string, timeout: string, isServed?: boolean) {
+  constructor(queue: string, id: string, timeout: string, isServed?: boolean, lastError = '') {
     const next = isServed === false ? `No worker serves '${queue}' now: start one.` : 'It goes on.'
-    super('result-timeout', `job '${id}' in queue '${queue}' had not ended after ${timeout}. ${next}`)
+    const last = lastError === '' ? '' : ` Its last error: ${withoutStack(lastError)}`
+    super('result-timeout', `job '${id}' in queue '${queue}' had not ended after ${timeout}. ${next}${last}`)
   }
 }
 
@@ -279,7 +285,7 @@ export class JobDeadError extends MillraceError {
   readonly error: string | undefined
 
   constructor(queue: string, id: string, reason: string | undefined, error: string | undefined) {
-    const first = error === undefined || error === '' ? '' : `: ${error.split(/\n\s+at /)[0]}`
+    const first = error === undefined || error === '' ? '' : `: ${withoutStack(error)}`
     super('job-dead', `job '${id}' in queue '${queue}' is dead (${reason ?? 'no reason given'})${first}`)
     this.reason = reason
     this.error = error

@@ -18,6 +18,7 @@ describe('an unknown option', () => {
     ['concurrency', /is here worker: \{ concurrency \} of the mill/],
     ['repeat', /is here schedules of the mill/],
     ['timeout', /is here timeLimit of the task/],
+    ['ordered', /is here a task made by defineOrderedTask\(\)/],
   ])('of another queue library is refused with its name here: %s', (option, message) => {
     expect(() => defineTask({ name, [option]: 5 })).toThrow(message)
   })

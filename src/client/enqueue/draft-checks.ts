@@ -147,7 +147,7 @@ const orderedOptions = new Set<string>(['id', 'score', 'delay', 'runAt', 'meta']
 const withQueue = new Set<string>([...orderedOptions, 'queue'])
 /** Options that only plain tasks have, and why ordered ones do not. */
 const plainOnly: Readonly<Record<string, string>> = {
-  ifWaiting: "payloads of an ordered id merge. With merge: 'latest' of the queue the newest is kept.",
+  ifWaiting: "payloads of an ordered id merge. With merge: 'latest' of the task the newest is kept.",
   atMost: 'its delay is not put off by later payloads.',
   idempotency: 'an ordered id that has ended is not remembered.',
   expiresIn: 'payloads of an ordered job are never dropped. Let the handler pass over those that are too old.',

@@ -309,7 +309,16 @@ function scoreOf(task: AnyOrderedTask, input: unknown, options: AnyEnqueueOption
   const score: unknown =
     options.score === undefined ? answerOf(task, 'score', () => task.score?.(input)) : options.score
   if (typeof score === 'number' && Number.isFinite(score)) return score
-  throw wrong(task, `score must be a finite number; got ${describe(score)}.`)
+  throw wrong(task, `score must be a finite number; got ${describe(score)}.${scoreHint(score)}`)
+}
+
+/** The commonest score is a time of change. */
+function scoreHint(score: unknown): string {
+  if (score instanceof Date) return ' Give the time of a Date: date.getTime().'
+  if (typeof score === 'string')
+    return ' Give a text of a time as Date.parse(text), and one of a number as Number(text).'
+  if (typeof score === 'bigint') return ' Give Number(score), which is exact up to 2^53.'
+  return ''
 }
 
 /** A job whose optional parts are not all set yet. */

@@ -176,7 +176,8 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
       const leftMs = since + timeoutMs - this.#parts.mono()
       if (leftMs <= 0) {
         const served = await servedQueues(await this.#parts.connect())
-        throw new ResultTimeoutError(queue, this.id, exactDuration(timeoutMs), served?.has(job.queue))
+        const last = job.error && ownError(job.error)
+        throw new ResultTimeoutError(queue, this.id, exactDuration(timeoutMs), served?.has(job.queue), last)
       }
       seen = await this.#parts.watcher.ended(job.queue, this.id, leftMs, { mark: seen, since })
     }

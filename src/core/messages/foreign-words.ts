@@ -24,6 +24,7 @@ const hints: Readonly<Record<string, string>> = {
   maxAttempts: 'retry: { max } of the task, which counts the retries: maxAttempts 5 is max 4',
   maxStalledCount: 'maxCrashes of the queue',
   prefix: 'namespace',
+  ordered: 'a task made by defineOrderedTask()',
   processor: 'run',
   queueName: 'queue',
   rateLimit: 'throttle of the queue',

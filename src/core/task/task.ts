@@ -384,12 +384,15 @@ const isolationOptions = {
   isolate: v.optional(v.literal('process', "must be 'process'")),
   module: v.optional(
     v.pipe(
-      v.string(),
+      v.string('must be a file URL: `import.meta.url`'),
       v.check((url) => URL.canParse(url) && new URL(url).protocol === 'file:', 'must be a file URL: `import.meta.url`'),
     ),
   ),
   env: v.optional(
-    v.array(v.pipe(v.string(), v.regex(/^[A-Za-z_]\w*$/, 'must be the name of an environment variable'))),
+    v.array(
+      v.pipe(v.string(), v.regex(/^[A-Za-z_]\w*$/, 'must be the name of an environment variable')),
+      "must be a list of names of environment variables, as in ['DATABASE_URL']",
+    ),
   ),
   maxHeap: v.optional(v.pipe(byteSize(), v.minValue(leastHeapBytes, 'must be at least 16 MB'))),
   onSupervisorLoss: v.optional(v.picklist(['detach', 'exit'], "must be 'detach' or 'exit'")),

@@ -173,7 +173,7 @@ export class JobSteps {
   #packed(name: string, value: unknown, known: KnownSteps): Pick<StoredStep, 'payload' | 'codec'> {
     if (value === undefined) return {}
     const { packing, maxPayloadBytes } = this.#client
-    const content = packing.pack(value, 'step', stepOwner(this.#run.claim, name))
+    const content = ofPart('step', name, () => packing.pack(value, 'step', stepOwner(this.#run.claim, name)))
     const bytes = payloadBytes(content.payload)
     if (bytes > maxPayloadBytes) throw new PayloadTooLargeError(`the result of step '${name}'`, bytes, maxPayloadBytes)
     known.add(name, bytes)
@@ -186,12 +186,18 @@ export class JobSteps {
   }
 
   #unpacked(name: string, { payload, codec }: Pick<StoredStep, 'payload' | 'codec'>, part: 'step' | 'signal'): unknown {
-    try {
-      return this.#client.packing.unpack(payload!, codec, part, stepOwner(this.#run.claim, name))
-    } catch (error) {
-      if (hasCode(error, 'codec-failed')) throw new CodecError(`${part} '${name}': ${error.message}`, { cause: error })
-      throw error
-    }
+    const owner = stepOwner(this.#run.claim, name)
+    return ofPart(part, name, () => this.#client.packing.unpack(payload!, codec, part, owner))
+  }
+}
+
+/** What the function returns. An error of the codec says which step or signal it is about. */
+function ofPart<T>(part: 'step' | 'signal', name: string, convert: () => T): T {
+  try {
+    return convert()
+  } catch (error) {
+    if (hasCode(error, 'codec-failed')) throw new CodecError(`${part} '${name}': ${error.message}`, { cause: error })
+    throw error
   }
 }
 

@@ -196,6 +196,24 @@ describe.each(storeKinds)('a job handle, on %s', (kind) => {
     await expect(job.result({ timeout: '10ms' })).rejects.toThrow('had not ended after 10ms. It goes on.')
   })
 
+  it('says in the timeout error why the job has failed and is retried', async () => {
+    const flaky = defineTask({
+      name: 'flaky',
+      run: async () => {
+        throw new Error('the bank is away')
+      },
+    })
+    const m = testMill({ tasks: [flaky] }, kind)
+    const failed = nextEvent(m, 'job.failed')
+    const job = await m.enqueue(flaky, null)
+    await m.worker().start()
+    await failed
+
+    await expect(job.result({ timeout: '10ms' })).rejects.toThrow(
+      /had not ended after 10ms\. It goes on\. Its last error: Error: the bank is away$/,
+    )
+  })
+
   it('rejects the wait for a result if the job was cancelled', async () => {
     const task = scriptedTask()
     const m = testMill({ tasks: [task] }, kind)

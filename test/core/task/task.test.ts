@@ -238,6 +238,8 @@ describe('an isolated task', () => {
   it.each([
     [{ isolate: 'thread' }, /isolate: must be 'process'/],
     [{ module: './tasks.js' }, /module: must be a file URL: `import.meta.url`/],
+    [{ module: import.meta }, /module: must be a file URL: `import.meta.url`/],
+    [{ env: 'A' }, /env: must be a list of names of environment variables, as in \['DATABASE_URL'\]/],
     [{ env: ['A=B'] }, /env.0: must be the name of an environment variable/],
     [{ maxHeap: 'much' }, /maxHeap: must be a size such as '512MB'/],
     [{ maxHeap: 1_000 }, /maxHeap: must be at least 16 MB/],
