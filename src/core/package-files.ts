@@ -33,16 +33,15 @@ export function entryFile(name: keyof typeof entries): URL {
 }
 
 /**
- * The error of a thread that ended before its first message: `PackageBundledError` if a file that it imports is
- * missing. That happens if a bundler copied only its entry.
+ * The error of a thread that ended before its first message: `PackageBundledError` if a bundler copied only its entry. Then a
+ * file that it imports is missing, or the copy lies where it is not a module, as Turbopack puts it.
  */
 export function startFailure(entry: URL, error: unknown): unknown {
-  const { code } = error as { code?: unknown }
+  const { code, name } = error as { code?: unknown; name?: unknown }
   const isMissing = code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND'
-  if (!isMissing) return error
-  return new PackageBundledError(basename(entry.pathname), `does not find a file that it imports, from ${entry.href}`, {
-    cause: error,
-  })
+  if (!isMissing && name !== 'SyntaxError') return error
+  const problem = isMissing ? 'does not find a file that it imports, from' : 'is taken for a CommonJS file, as'
+  return new PackageBundledError(basename(entry.pathname), `${problem} ${entry.href}`, { cause: error })
 }
 
 /** What this file reads of package.json. */

@@ -1,6 +1,7 @@
-import { readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { Worker } from 'node:worker_threads'
 import { afterEach, expect, it } from 'vitest'
 import { ClosedError, StoreUnavailableError, UnknownQueueError } from '#src/core/errors.js'
 import type { ClaimFrom } from '#src/stores/contract/claim.js'
@@ -12,6 +13,24 @@ import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
 const scene = new SqliteScene()
 afterEach(() => scene.close())
+
+it.each([
+  ['its imports', 'module', 'does not find a file that it imports'],
+  ['its package.json, as by Turbopack', 'commonjs', 'is taken for a CommonJS file'],
+])('a thread whose file was copied without %s says that the package was bundled', async (_, type, problem) => {
+  const folder = join(scene.file, '..', `copied-${type}`)
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ type }))
+  copyFileSync('dist/stores/sqlite/thread/sqlite-thread.js', join(folder, 'sqlite-thread.js'))
+  const startThread = () => new Worker(join(folder, 'sqlite-thread.js'), { execArgv: [] })
+  const store = new SqliteStore({ file: scene.file, startThread })
+
+  await expect(store.open([queue])).rejects.toMatchObject({
+    code: 'package-bundled',
+    message: expect.stringContaining(`'sqlite-thread.js', which runs in a thread or process of its own, ${problem}`),
+  })
+  await store.close()
+})
 
 it('the calls of one tick share one commit', async () => {
   const replies: Reply[] = []
