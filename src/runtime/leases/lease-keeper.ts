@@ -170,9 +170,11 @@ export class LeaseKeeper {
         held.isBegunTold = true
         begun.push([number, begunAt])
       }
-      if (job.unsentProgress === undefined) continue
-      progress.push([number, job.unsentProgress])
-      job.unsentProgress = undefined
+      // It stays with the job, whose end may overtake the beat.
+      const { unsentProgress: latest } = job
+      if (latest === undefined || latest === held.toldProgress) continue
+      held.toldProgress = latest
+      progress.push([number, latest])
     }
     this.#send({ ...(begun.length > 0 && { begun }), ...(progress.length > 0 && { progress }) })
     void this.#beats.tick()

@@ -46,7 +46,7 @@ export interface Leased {
   readonly claim: Claim
   /** Undefined before the lease is kept. */
   lease: HeldLease | undefined
-  /** The latest progress that no beat has sent yet. */
+  /** The latest progress, which a beat may have sent or not; undefined once the end has sent it. */
   unsentProgress: Progress | undefined
   /** Why it was told to stop; undefined if it was not. */
   readonly abortReason: Error | undefined
@@ -68,6 +68,8 @@ export class HeldLease extends ListNode {
   /** When its handler began. */
   begunAt: number | undefined
   isBegunTold = false
+  /** The progress that the beats know. */
+  toldProgress: Progress | undefined
 
   constructor(number: number, job: Leased, terms: LeaseTerms) {
     super()

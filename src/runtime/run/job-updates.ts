@@ -43,7 +43,7 @@ type UpdatedStore = Pick<Store, 'extend' | 'traits' | 'records' | 'steps'>
 export interface Noting {
   readonly claim: Claim
   readonly signal: AbortSignal
-  /** The latest progress that no beat has sent yet. */
+  /** The latest progress, which a beat may have sent or not; undefined once the end has sent it. */
   unsentProgress: Progress | undefined
   /** The part of its log that no call has sent yet. */
   unsentLog: string
