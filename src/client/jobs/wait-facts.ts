@@ -69,6 +69,20 @@ export async function explainedQueue(store: Store, queue: string, now: number): 
   return [...draining, ...paused]
 }
 
+/**
+ * Why no worker can run jobs that were put back for later: that none knows their task. By task, of the first 200 jobs that were
+ * put back. Most of the time such a job is not ready, and `explainedQueue` does not see it.
+ */
+export async function unknownTasks(store: Store, queue: string, now: number): Promise<Map<string, WaitReason[]>> {
+  const { jobs } = await recordsOf(store).list(queue, { state: 'scheduled', by: 'time', limit: pageSize })
+  const putBack = jobs.filter(({ error }) => error !== undefined).map(waitingJob)
+  const reasons = (await explained(store, queue, putBack, now)).map((all) => all.find(({ why }) => why === 'no-task'))
+  const byTask = new Map<string, WaitReason[]>()
+  for (const [i, { task }] of putBack.entries())
+    if (reasons[i] !== undefined) byTask.set(task, [...(byTask.get(task) ?? []), reasons[i]])
+  return byTask
+}
+
 /** A queue of which its settings, its counts and its workers are known already. */
 interface KnownQueue {
   readonly queue: StoredQueue

@@ -3,7 +3,7 @@
  * queues that stand still.
  */
 
-import { explainedQueue } from '../../../client/jobs/wait-facts.js'
+import { explainedQueue, unknownTasks } from '../../../client/jobs/wait-facts.js'
 import type { WaitReason } from '../../../core/job/wait-reason.js'
 import type { Queue } from '../../../core/queue/queue.js'
 import { sameRules, sameThrottle, type Throttle, throttleText } from '../../../core/queue/throttle.js'
@@ -91,7 +91,10 @@ export async function silentThrottles(mill: Mill, stored: readonly StoredQueue[]
 /** Within this time every worker notices a ready job, whatever it missed. */
 const stillAfterMs = 5_000
 
-/** The queues whose ready jobs nobody begins, and why: until somebody acts, or because a limit stops all of them. */
+/**
+ * The queues whose ready jobs nobody begins, and why: until somebody acts, or because a limit stops all of them; and those whose
+ * jobs are put back, as no worker knows their task.
+ */
 export async function standstills(mill: Mill, stored: readonly StoredQueue[]): Promise<FsckFinding[]> {
   const store = await mill.adminParts.look()
   if (store.records === undefined || stored.length === 0) return []
@@ -109,7 +112,23 @@ export async function standstills(mill: Mill, stored: readonly StoredQueue[]): P
         return limit === undefined ? [] : [ok('queue', text(limit.text))]
       }),
   )
-  return found.flat()
+  const putBack = await Promise.all(
+    depths
+      .filter(({ ready, lagMs, scheduled }) => scheduled > 0 && !(ready > 0 && lagMs >= stillAfterMs))
+      .map(async ({ queue }) =>
+        [...(await unknownTasks(store, queue, now)).values()].map((all) => putBackOf(queue, all)),
+      ),
+  )
+  return [...found.flat(), ...putBack.flat()]
+}
+
+function putBackOf(queue: string, reasons: readonly WaitReason[]): FsckFinding {
+  const who = reasons.length === 1 ? '1 job is' : `${reasons.length} jobs are`
+  return {
+    level: 'warning',
+    what: 'queue',
+    text: `${who} put back again and again in queue '${queue}': ${reasons[0]!.text}.`,
+  }
 }
 
 /** Reasons that end by themselves. */
