@@ -46,7 +46,11 @@ function state(text: string): JobState {
 export function addJobs(program: Command): void {
   const jobs = program.command('jobs').description('Look at jobs, and change them').helpCommand(false)
   const list = millCommand(jobs, 'list [queue]', 'List the jobs of a queue, or of all')
-    .addOption(new Option('--state <state>', 'only jobs in this state').choices(jobStates).argParser(state))
+    .addOption(
+      new Option('--state <state>', 'only jobs in this state; waiting: for other jobs, or for a signal')
+        .choices(jobStates)
+        .argParser(state),
+    )
     .addOption(
       new Option('--by <order>', 'time: as they will run, the latest ended last; retry: those that failed')
         .choices(['id', 'time', 'retry'])
@@ -75,7 +79,11 @@ export function addJobs(program: Command): void {
 
 function addCount(jobs: Command): void {
   const command = millCommand(jobs, 'count [queue]', 'Count the jobs of a queue, or of all, that a filter chooses')
-    .addOption(new Option('--state <state>', 'only jobs in this state').choices(jobStates).argParser(state))
+    .addOption(
+      new Option('--state <state>', 'only jobs in this state; waiting: for other jobs, or for a signal')
+        .choices(jobStates)
+        .argParser(state),
+    )
     .option('--task <task>', 'only jobs of this task')
   withFilter(command).addHelpText(
     'after',
