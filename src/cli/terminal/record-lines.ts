@@ -64,7 +64,7 @@ export function recordLines(job: JobRecord, terminal: Terminal, view: RecordView
   // Ordered jobs have no input of their own.
   const fields = {
     ...{ id, task, queue, state },
-    ...(waits.length > 0 && { 'waits because': waits.map(({ text }) => printable(text)).join('\n') }),
+    ...(waits.length > 0 && { 'waits because': waits.map(waitWords).join('\n') }),
     ...rest,
     ...(payloads === undefined && { priority }),
     ...defined({ parent: parent && relativeWords(parent), repeatOf: repeatOf && relativeWords(repeatOf) }),
@@ -127,6 +127,12 @@ function memberLines({ sets }: JoinProgress, { colors, columns }: Terminal): str
     colors.bold('waits for'),
     ...table(shown, sets, { width: columns - 2, paintTitle: colors.dim }).map((line) => `  ${line}`),
   ]
+}
+
+/** A reason, and the jobs that run instead, if it is one of a limit. */
+function waitWords({ why, text, jobs = [] }: WaitReason): string {
+  if (why !== 'max-running' && why !== 'exclusive') return printable(text)
+  return `${printable(text)}: ${jobs.map(({ id }) => printable(id)).join(', ')}`
 }
 
 /** The steps, sleeps and signals of a job, a row each. */

@@ -57,6 +57,7 @@ describe.each(kinds)('on %s, why a job waits', (kind) => {
       one.startsWith('waits because'),
     )
     expect(line?.replace(/^waits because +/, '')).toMatch(text)
+    if (why === 'max-running' || why === 'exclusive') expect(line).toMatch(/: [bo]$/)
     const lines = await printed(['jobs', 'list', job.queue!], options)
     expect(lines.find((one) => one.startsWith(`${job.id} `) || one.startsWith(`  ${job.id} `))).toMatch(listed)
   })
