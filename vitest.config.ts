@@ -53,6 +53,8 @@ export default defineConfig(({ mode }) => {
       maxWorkers: mode === 'drills' ? 2 : 3,
       testTimeout: 30_000,
       hookTimeout: 30_000,
+      // What is polled comes sooner; on a busy machine the default of one second is too short.
+      expect: { poll: { timeout: 10_000 } },
       restoreMocks: true,
       sequence: { sequencer: LongestFirst },
     },
