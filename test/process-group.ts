@@ -1,6 +1,13 @@
 /** A process group: which of its processes live, as the system tells, and the end of those that work in a folder. */
 
+import { channel } from 'node:diagnostics_channel'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+
+/** Processes that this one has started and does not wait for by `spawnSync`. */
+let started = 0
+channel('child_process').subscribe(() => {
+  started += 1
+})
 
 /** The processes of a group that live, by their numbers. */
 export function livingIn(group: number): number[] {
@@ -18,11 +25,18 @@ export function livingIn(group: number): number[] {
     .map(Number)
 }
 
-/** Kills what works in this folder, with all of its group: processes of isolated jobs outlive their worker on purpose. Linux only. */
-export function killAllIn(folder: string): void {
-  for (const pid of pidsIn(folder)) {
-    kill(-pid)
-    kill(pid)
+/**
+ * Makes what kills all that works in this folder by then, with all of its group: processes of isolated jobs outlive their
+ * worker on purpose. It looks at every process of the machine, unless this one has started none since. Linux only.
+ */
+export function killingAllIn(folder: string): () => void {
+  const before = started
+  return () => {
+    if (started === before) return
+    for (const pid of pidsIn(folder)) {
+      kill(-pid)
+      kill(pid)
+    }
   }
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
-import { killAllIn } from '../process-group.js'
+import { killingAllIn } from '../process-group.js'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -97,8 +97,9 @@ export const projectFiles: Readonly<Record<string, string>> = {
 /** A fresh folder with these files, removed at the end of the test. */
 export function project(files = projectFiles): string {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-test-'))
+  const killAll = killingAllIn(folder)
   onTestFinished(async () => {
-    killAllIn(folder)
+    killAll()
     // A process that was killed at the end may still be writing. Each attempt looks anew what is there, as `rmSync` does not.
     await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
   })
