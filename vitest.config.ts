@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Takes long: were it begun last, one worker would be left to run it. */
 const isLong = ({ moduleId }: TestSpecification) =>
-  /docs(?:-programs|-tutorial|-movers)?\.|demo\.|long-jobs|long-commands|cli\/(?:\w+\/)?(?:work|commands|enqueue-lines|breakages|init)\.|lease-thread|supervisor|package(?:-types)?\.|contract-|idle-socket|stores\/model|page-actions/.test(
+  /docs(?:-programs|-tutorial|-movers)?\.|demo\.|long-jobs|long-commands|cli\/(?:\w+\/)?(?:work|commands|enqueue-lines|breakages|init)\.|lease-thread|supervisor|package(?:-types)?\.|contract-|idle-socket|stores\/model|page-(?:actions|walk)/.test(
     moduleId,
   )
 

@@ -3,78 +3,15 @@
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { Logger, makeWorkerUtils } from 'graphile-worker'
-import { defineTask, type JobRecord, type Mill, millrace } from 'millrace'
-import pg from 'pg'
-import { PgBoss } from 'pg-boss'
+import { defineTask, type Mill, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { root } from '../cli/project.js'
 import { postgresDatabase } from '../worker-postgres.js'
 import { Document } from './document.js'
-import { execute, folderOf, shellLines, shownAfter } from './documented-project.js'
+import { folderOf, shellLines, shownAfter } from './documented-project.js'
+import { changed, dies, graphileOn, jobsOf, lookingAt, pageOn, pgBossOn } from './mover-scene.js'
 
 const inAnHour = () => new Date(Math.ceil(Date.now() / 1_000) * 1_000 + 3_600_000)
-
-/** A project with the programs of this page, on a database of its own. */
-async function pageOn(name: string) {
-  const page = new Document(`docs/coming-from/${name}.md`)
-  const url = await postgresDatabase()
-  const cwd = folderOf(page)
-  const run = (file: string) => {
-    const { status, signal, stdout, stderr } = execute(file, cwd, { DATABASE_URL: url })
-    return { status: signal ?? status, stdout: stdout.trim().split('\n'), stderr }
-  }
-  const db = new pg.Client(url)
-  await db.connect()
-  onTestFinished(() => db.end())
-  return { page, url, db, cwd, run, mover: `move-from-${name}.mjs` }
-}
-
-/** The mover with some of its text changed, as a file beside it. */
-function changed(page: Document, cwd: string, mover: string, changes: Readonly<Record<string, string>>): string {
-  let { text } = page.blocks.find(({ file }) => file === mover)!
-  for (const [was, is] of Object.entries(changes)) {
-    expect(text).toContain(was)
-    text = text.replaceAll(was, is)
-  }
-  const name = `changed-${mover}`
-  writeFileSync(join(cwd, name), text)
-  return name
-}
-
-/** A mill that looks, and does not work. */
-function lookingAt(url: string): Mill {
-  const mill = millrace({ store: url, queues: { mails: {} } })
-  onTestFinished(() => mill.close())
-  return mill
-}
-
-/** In the order in which they run. */
-async function jobsOf(mill: Mill, queue: string): Promise<JobRecord[]> {
-  const found: JobRecord[] = []
-  for (let page: { cursor?: string } = {}; ; ) {
-    const { jobs, cursor } = await mill.queue(queue).jobs.list({ ...page, by: 'time', limit: 200 })
-    found.push(...jobs)
-    if (cursor === undefined) return found
-    page = { cursor }
-  }
-}
-
-const dies = `process.kill(process.pid, 'SIGKILL')`
-
-/** Fails the job of this id again and again, without waiting, until it is dead. */
-const workerOf = (id: string) => `
-import { mill } from './mails.mjs'
-const ended = new Promise((resolve) => {
-  mill.on('job.failed', async ({ id, attempt }) => {
-    console.log('failed', attempt)
-    while ((await mill.queue('mails').jobs.runNow(['${id}'])).length === 0) await new Promise(setImmediate)
-  })
-  mill.on('job.buried', ({ reason }) => resolve(console.log(reason)))
-})
-await mill.worker({ queues: ['mails'] }).start()
-await ended
-await mill.close()`
 
 /** Runs the ordered job, and says its id. */
 const syncing = `
@@ -85,18 +22,9 @@ await ended
 await mill.close()`
 
 describe('the mover from pg-boss', { timeout: 180_000 }, () => {
-  async function boss(url: string): Promise<PgBoss> {
-    const boss = new PgBoss({ connectionString: url, schedule: false, supervise: false })
-    boss.on('error', () => {})
-    await boss.start()
-    onTestFinished(() => boss.stop({ graceful: false }))
-    await boss.createQueue('welcome', { retryLimit: 2 })
-    return boss
-  }
-
   it('moves waiting jobs as they are, and schedules; what runs, waits for others or has no task stays', async () => {
     const { url, db, run, mover } = await pageOn('pg-boss')
-    const from = await boss(url)
+    const from = await pgBossOn(url)
     await from.createQueue('other')
     const runAt = inAnHour()
     const failed = (await from.send('welcome', { to: 'failed@once' }))!
@@ -151,7 +79,7 @@ describe('the mover from pg-boss', { timeout: 180_000 }, () => {
 
   it('leaves each of 600 jobs in one place when it dies, and moves the rest in their order when it runs again', async () => {
     const { page, url, cwd, db, run, mover } = await pageOn('pg-boss')
-    const from = await boss(url)
+    const from = await pgBossOn(url)
     await from.insert(
       'welcome',
       Array.from({ length: 600 }, (_, n) => ({ data: { to: `${n}@example.com` } })),
@@ -180,46 +108,12 @@ describe('the mover from pg-boss', { timeout: 180_000 }, () => {
     const inputs = (await jobsOf(lookingAt(url), 'mails')).map(({ input }) => (input as { to: string }).to)
     expect(inputs).toEqual(Array.from({ length: 600 }, (_, n) => `${n}@example.com`))
   })
-
-  it('by enqueue() finds after a crash what it had moved', async () => {
-    const { page, url, cwd, run, mover } = await pageOn('pg-boss')
-    const from = await boss(url)
-    await from.insert('welcome', [{ data: { to: 'a@example.com' } }, { data: { to: 'b@example.com' } }])
-    const byId = {
-      'mill.enqueueIn(db, ': 'mill.enqueue(',
-      "left.set(id, 'the mill has a job of this id, or had one lately')": 'taken.push(id)',
-    }
-    expect(run(changed(page, cwd, mover, { ...byId, [`await db.query('COMMIT')`]: dies })).status).toBe('SIGKILL')
-    const mill = lookingAt(url)
-    expect(await jobsOf(mill, 'mails')).toHaveLength(2)
-    expect(run(changed(page, cwd, mover, byId)).stdout).toEqual(['2 moved, 0 left'])
-    expect(await jobsOf(mill, 'mails')).toHaveLength(2)
-  })
-
-  it('takes along the attempts that a job has left', async () => {
-    const { url, cwd, run, mover } = await pageOn('pg-boss')
-    const from = await boss(url)
-    const id = (await from.send('welcome', { to: 'nobody' }))!
-    await from.fail('welcome', (await from.fetch('welcome'))[0]!.id)
-    run(mover)
-    writeFileSync(join(cwd, 'work.mjs'), workerOf(id))
-
-    const { stdout } = run('work.mjs')
-    expect(stdout).toEqual(['failed 1', 'failed 2', 'used the attempts that pg-boss had left it'])
-  })
 })
 
 describe('the mover from graphile-worker', { timeout: 180_000 }, () => {
-  async function worker(url: string) {
-    const utils = await makeWorkerUtils({ connectionString: url, logger: new Logger(() => () => {}) })
-    onTestFinished(() => utils.release())
-    await utils.migrate()
-    return utils
-  }
-
   it('moves waiting jobs as they are, named queues into ordered ones; what runs, has failed or has no task stays', async () => {
     const { url, db, cwd, run, mover } = await pageOn('graphile-worker')
-    const from = await worker(url)
+    const from = await graphileOn(url)
     const runAt = inAnHour()
     const plain = await from.addJob('welcome', { to: 'plain@now' }, { priority: 5 })
     await from.addJob('welcome', { to: 'keyed@later' }, { jobKey: 'mail-42', runAt, maxAttempts: 4, priority: -3 })
@@ -257,38 +151,6 @@ describe('the mover from graphile-worker', { timeout: 180_000 }, () => {
     expect(run(mover).stdout[0]).toBe('0 moved, 1 left')
     writeFileSync(join(cwd, 'sync.mjs'), syncing)
     expect(run('sync.mjs').stdout).toEqual(['[ 1, 2 ]', 'account 7'])
-  })
-
-  it('leaves each of 600 jobs in one place when it dies, and moves the rest when it runs again', async () => {
-    const { page, url, cwd, db, run, mover } = await pageOn('graphile-worker')
-    const from = await worker(url)
-    await from.addJobs(
-      Array.from({ length: 600 }, (_, n) => ({ identifier: 'welcome', payload: { to: `${n}@example.com` } })),
-    )
-    const places = async () => {
-      const there = (await db.query('SELECT id FROM graphile_worker.jobs')).rows.map(({ id }) => `graphile-${id}`)
-      const here = (await jobsOf(lookingAt(url), 'mails')).map(({ id }) => id)
-      expect(new Set([...there, ...here]).size).toBe(600)
-      expect(there.length + here.length).toBe(600)
-      return here.length
-    }
-    expect(run(changed(page, cwd, mover, { [`await db.query('COMMIT')`]: dies })).status).toBe('SIGKILL')
-    expect(await places()).toBe(0)
-    expect(run(changed(page, cwd, mover, { 'moved += taken.length': dies })).status).toBe('SIGKILL')
-    expect(await places()).toBe(500)
-    expect(run(mover)).toMatchObject({ status: 0, stdout: ['100 moved, 0 left'] })
-    expect(await places()).toBe(600)
-  })
-
-  it('takes along the attempts that a job has left', async () => {
-    const { url, db, cwd, run, mover } = await pageOn('graphile-worker')
-    const from = await worker(url)
-    const { id } = await from.addJob('welcome', { to: 'nobody' }, { maxAttempts: 4 })
-    await db.query('UPDATE graphile_worker._private_jobs SET attempts = 3 WHERE id = $1', [id])
-    run(mover)
-    writeFileSync(join(cwd, 'work.mjs'), workerOf(`graphile-${id}`))
-
-    expect(run('work.mjs').stdout).toEqual(['failed 1', 'used the attempts that graphile-worker had left it'])
   })
 
   it('makes of a crontab the schedules that its page shows', async () => {

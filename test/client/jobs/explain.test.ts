@@ -30,7 +30,7 @@ const isToldByCommands = (kind: (typeof kinds)[number], name: string) =>
   kind === 'sqlite' || (kind !== 'memory' && name === 'a job that has failed')
 
 describe.each(kinds)('on %s, why a job waits', (kind) => {
-  it.each(rows)('is explained for %s, to whoever asks', async (name, row) => {
+  it.each(rows)('is explained for %s, by its handle, the API, the metrics and the commands', async (name, row) => {
     const { queues, isUnserved, provoke, why, text, metric, listed = new RegExp(why.replace('-', ' ')) } = row
     const scene = await Scene.on(kind, queues)
     if (!isUnserved) await scene.serve()
