@@ -2,23 +2,22 @@
 
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { postgresDatabase } from '../../worker-postgres.js'
 
-let server: PostgresServer
+let url: string
 const closing: { close(): Promise<void> }[] = []
 
 beforeAll(async () => {
-  server = await PostgresServer.start()
+  url = await postgresDatabase()
 }, 60_000)
 afterAll(async () => {
   for (const one of closing) await one.close()
-  await server.stop()
 })
 
 async function storeIn(schema: string): Promise<PostgresStore> {
-  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  const store = new PostgresStore({ address: { ...postgresAddress(url), schema } })
   closing.push(store)
   await store.open([{ name: 'mail', kind: 'plain', order: 'fifo' }])
   const jobs = ['a', 'b'].map((id) => ({ id, task: 'send', payload: '{}', priority: 0, rememberMs: 0 }))
@@ -27,7 +26,7 @@ async function storeIn(schema: string): Promise<PostgresStore> {
 }
 
 async function connected(): Promise<pg.Client> {
-  const client = new pg.Client(server.url)
+  const client = new pg.Client(url)
   await client.connect()
   closing.push({ close: () => client.end() })
   return client

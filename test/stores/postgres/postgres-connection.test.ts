@@ -1,22 +1,21 @@
 import { Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
+import { postgresDatabase } from '../../worker-postgres.js'
 
-let server: PostgresServer
+let url: string
 const opened: PostgresConnection[] = []
 
 beforeAll(async () => {
-  server = await PostgresServer.start()
+  url = await postgresDatabase()
 }, 60_000)
 afterAll(async () => {
   for (const connection of opened) await connection.close()
-  await server.stop()
 })
 
-function connectionTo(url = server.url): PostgresConnection {
-  const connection = new PostgresConnection(postgresAddress(url), 'jobs')
+function connectionTo(address = url): PostgresConnection {
+  const connection = new PostgresConnection(postgresAddress(address), 'jobs')
   opened.push(connection)
   return connection
 }
@@ -72,7 +71,7 @@ describe('a connection to Postgres', () => {
       sockets += 1
       return sockets === 1 ? endedWithFirstAnswer() : new Socket()
     }
-    const connection = new PostgresConnection({ ...postgresAddress(server.url), stream }, 'jobs')
+    const connection = new PostgresConnection({ ...postgresAddress(url), stream }, 'jobs')
     opened.push(connection)
 
     expect(await connection.query('SELECT 1', [])).toEqual([[1]])
@@ -80,7 +79,7 @@ describe('a connection to Postgres', () => {
   })
 
   it('tries the hosts of its address in turn', async () => {
-    const connection = connectionTo(server.url.replace('@', '@127.0.0.1:1,'))
+    const connection = connectionTo(url.replace('@', '@127.0.0.1:1,'))
 
     expect(await connection.query('SELECT 1', [])).toEqual([[1]])
   })
@@ -92,7 +91,7 @@ describe('a connection to Postgres', () => {
   })
 
   it('names a database that is missing', async () => {
-    const connection = connectionTo(server.url.replace(/postgres$/, 'missing'))
+    const connection = connectionTo(url.replace(/\w+$/, 'missing'))
 
     await expect(connection.query('SELECT 1', [])).rejects.toMatchObject({ code: 'config-invalid' })
   })

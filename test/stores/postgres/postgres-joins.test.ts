@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { postgresDatabase } from '../../worker-postgres.js'
 
-let server: PostgresServer
+let url: string
 const stores: PostgresStore[] = []
 const connections: PostgresConnection[] = []
 const queues = [
@@ -13,16 +13,15 @@ const queues = [
 ] as const
 
 beforeAll(async () => {
-  server = await PostgresServer.start()
+  url = await postgresDatabase()
 }, 60_000)
 afterAll(async () => {
   for (const store of stores) await store.close()
   for (const connection of connections) await connection.close()
-  await server.stop()
 })
 
 async function storeIn(schema: string): Promise<PostgresStore> {
-  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  const store = new PostgresStore({ address: { ...postgresAddress(url), schema } })
   stores.push(store)
   await store.open(queues)
   return store
@@ -77,7 +76,7 @@ describe('joins on a Postgres store', () => {
 
   it('hear in a sweep of ends whose process died before it delivered them', async () => {
     const store = await storeIn('late')
-    const other = new PostgresConnection(postgresAddress(server.url), 'late')
+    const other = new PostgresConnection(postgresAddress(url), 'late')
     connections.push(other)
     await addJoin(store, 'join', 2)
     const claims = await claimRows(store, 'w', 2)
@@ -94,7 +93,7 @@ describe('joins on a Postgres store', () => {
 
   it('leave nothing behind when they have completed, however many members they had', async () => {
     const store = await storeIn('large')
-    const other = new PostgresConnection(postgresAddress(server.url), 'large')
+    const other = new PostgresConnection(postgresAddress(url), 'large')
     connections.push(other)
     await addJoin(store, 'small', 3)
     await store.settle((await claimRows(store, 'w', 3)).map(completed))

@@ -1,34 +1,33 @@
 import { randomUUID } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { postgresDatabase } from '../../worker-postgres.js'
 
-let server: PostgresServer
+let url: string
 const stores: PostgresStore[] = []
 const clients: pg.Client[] = []
 const orders = { name: 'orders', kind: 'ordered', order: 'fifo' } as const
 const ids = ['a', 'b', 'c', 'd', 'e']
 
 beforeAll(async () => {
-  server = await PostgresServer.start()
+  url = await postgresDatabase()
 }, 60_000)
 afterAll(async () => {
   for (const store of stores) await store.close()
   for (const client of clients) await client.end()
-  await server.stop()
 })
 
 async function storeIn(schema: string): Promise<PostgresStore> {
-  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  const store = new PostgresStore({ address: { ...postgresAddress(url), schema } })
   stores.push(store)
   await store.open([orders])
   return store
 }
 
 async function connected(): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: server.url })
+  const client = new pg.Client({ connectionString: url })
   clients.push(client)
   await client.connect()
   return client

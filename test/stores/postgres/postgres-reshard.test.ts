@@ -1,23 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { postgresDatabase } from '../../worker-postgres.js'
 
-let server: PostgresServer
+let url: string
 const closing: { close(): Promise<void> }[] = []
 const by = { worker: 'w', leaseMs: 30_000 }
 
 beforeAll(async () => {
-  server = await PostgresServer.start()
+  url = await postgresDatabase()
 }, 60_000)
 afterAll(async () => {
   for (const one of closing) await one.close()
-  await server.stop()
 })
 
 /** Two stores of one schema with the queue `orders` of three shards, and who reshards it. */
 async function resharded(schema: string) {
-  const address = { ...postgresAddress(server.url), schema }
+  const address = { ...postgresAddress(url), schema }
   const stores = [new PostgresStore({ address }), new PostgresStore({ address })]
   closing.push(...stores)
   for (const store of stores) {

@@ -1,23 +1,22 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { PostgresServer } from '#src/store-testing/servers/postgres-server.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
 import { inSchema, quoted } from '#src/stores/postgres/schema/sql-function.js'
+import { postgresDatabase } from '../../worker-postgres.js'
 
-let server: PostgresServer
+let url: string
 const stores: PostgresStore[] = []
 
 beforeAll(async () => {
-  server = await PostgresServer.start()
+  url = await postgresDatabase()
 }, 60_000)
 afterAll(async () => {
   for (const store of stores) await store.close()
-  await server.stop()
 })
 
 function storeIn(schema: string): PostgresStore {
-  const store = new PostgresStore({ address: { ...postgresAddress(server.url), schema } })
+  const store = new PostgresStore({ address: { ...postgresAddress(url), schema } })
   stores.push(store)
   return store
 }
@@ -40,7 +39,7 @@ describe('the schema of a Postgres store', () => {
 
   it('gets the functions that it lacks, and keeps those of another version', async () => {
     await storeIn('older').open([mail])
-    const connection = new PostgresConnection(postgresAddress(server.url), 'older')
+    const connection = new PostgresConnection(postgresAddress(url), 'older')
     await connection.query(
       `DROP FUNCTION older.depth_1; CREATE FUNCTION older.depth_0() RETURNS int LANGUAGE sql AS 'SELECT 1'`,
     )
@@ -54,7 +53,7 @@ describe('the schema of a Postgres store', () => {
 
   it('is refused if a newer version of Millrace has made it', async () => {
     await storeIn('newer').open([mail])
-    const connection = new PostgresConnection(postgresAddress(server.url), 'newer')
+    const connection = new PostgresConnection(postgresAddress(url), 'newer')
     await connection.query(inSchema("UPDATE @.meta SET value = '2' WHERE name = 'version'", 'newer'))
 
     await expect(storeIn('newer').open([mail])).rejects.toMatchObject({ code: 'store-newer' })
