@@ -1,8 +1,12 @@
-/** A SQLite store's scene: a folder of its own, and stores in it that are closed with it. Once closed it begins anew. */
+/**
+ * A SQLite store's scene: a folder of its own, and stores in it that are closed with it. Once closed it begins anew. One thread
+ * serves its stores and those of other scenes: to start one takes many times as long as what most tests ask of a store.
+ */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { sharedThread } from '#src/store-testing/harness/shared-thread.js'
 import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
@@ -12,6 +16,15 @@ export const queue: QueueSettings = { name: 'work', kind: 'plain', order: 'fifo'
 export class SqliteScene {
   #folder: string | undefined
   #stores: SqliteStore[] = []
+  readonly #startThread: { startThread?: typeof sharedThread }
+
+  /**
+   * `hasOwnThreads`: each store has a thread of its own, as those of users have. Needed by tests that look at or change the file
+   * of a store that was closed: in a thread that goes on, its statements keep the file open until they are collected.
+   */
+  constructor({ hasOwnThreads = false } = {}) {
+    this.#startThread = hasOwnThreads ? {} : { startThread: sharedThread }
+  }
 
   get folder(): string {
     this.#folder ??= mkdtempSync(join(tmpdir(), 'millrace-sqlite-'))
@@ -23,7 +36,7 @@ export class SqliteScene {
   }
 
   store(file = this.file, clock?: string): SqliteStore {
-    const store = new SqliteStore({ file, ...(clock === undefined ? {} : { clock }) })
+    const store = new SqliteStore({ file, ...this.#startThread, ...(clock === undefined ? {} : { clock }) })
     this.#stores.push(store)
     return store
   }

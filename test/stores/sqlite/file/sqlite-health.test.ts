@@ -8,14 +8,16 @@ import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from '../sqlite-scene.js'
 
 const scene = new SqliteScene()
-afterEach(() => scene.close())
+/** Whose file nobody has open any more when its stores are closed. */
+const shut = new SqliteScene({ hasOwnThreads: true })
+afterEach(() => Promise.all([scene.close(), shut.close()]))
 
 const by = { worker: 'w', leaseMs: 60_000 }
 const orders = { name: 'orders', kind: 'ordered', order: 'fifo', shards: 2, maxCrashes: 3, dead: {} } as const
 
 /** Jobs of all kinds, in groups and without, waiting, running, completed and dead. */
-async function filled(): Promise<SqliteStore> {
-  const store = await scene.opened()
+async function filled(on = scene): Promise<SqliteStore> {
+  const store = await on.opened()
   await store.open([queue, orders])
   const jobs = Array.from({ length: 12 }, (_, i) => job(`job-${i}`, i % 2 === 0 ? {} : { group: `g-${i % 3}` }))
   await store.enqueue([{ callId: 'a', queue: queue.name, jobs: [...jobs, job('later', { delayMs: 60_000 })] }])
@@ -135,16 +137,16 @@ it('payloads without a job are reported and kept', async () => {
 })
 
 it('a damaged file is reported as damaged, and repair does not touch it', async () => {
-  const store = await filled()
+  const store = await filled(shut)
   await store.close()
-  const bytes = readFileSync(scene.file)
+  const bytes = readFileSync(shut.file)
   bytes.fill(0xa5, 8 * 4_096, 10 * 4_096)
-  writeFileSync(scene.file, bytes)
-  const other = scene.store()
+  writeFileSync(shut.file, bytes)
+  const other = shut.store()
   const { mended, left } = await other.health.repair!()
   expect(mended).toEqual([])
   expect(left[0]).toMatchObject({ level: 'error', what: 'file', text: expect.stringContaining('damaged') })
-  expect(readFileSync(scene.file).equals(bytes)).toBe(true)
+  expect(readFileSync(shut.file).equals(bytes)).toBe(true)
 })
 
 it('examine reports version, permissions, journal, room, log and ballast, and creates nothing', async () => {

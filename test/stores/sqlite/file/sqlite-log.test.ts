@@ -12,7 +12,7 @@ import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
 const full = logBytes(Number.POSITIVE_INFINITY)
 
-const scene = new SqliteScene()
+const scene = new SqliteScene({ hasOwnThreads: true })
 afterEach(() => scene.close())
 
 function length(): number {

@@ -6,7 +6,7 @@ import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
-const scene = new SqliteScene()
+const scene = new SqliteScene({ hasOwnThreads: true })
 afterEach(() => scene.close())
 
 const by = { worker: 'w', leaseMs: 60_000 }

@@ -6,7 +6,7 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from '../sqlite-scene.js'
 
-const scene = new SqliteScene()
+const scene = new SqliteScene({ hasOwnThreads: true })
 /** What the machine's clocks say; its monotonic one counts from the boot. */
 let times: { now: number; mono: number; boot: string; bootedAt: number }
 beforeEach(() => {

@@ -19,8 +19,10 @@ import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { seededRandom } from '../../../seeded-random.js'
 import { enqueueCall, queue, SqliteScene } from '../sqlite-scene.js'
 
-const scene = new SqliteScene()
-afterEach(() => scene.close())
+const scene = new SqliteScene({ hasOwnThreads: true })
+/** Of files that nobody has opened before. */
+const opening = new SqliteScene()
+afterEach(() => Promise.all([scene.close(), opening.close()]))
 
 /** The error of opening the file, after which not one byte of it may have changed. */
 async function refusal(file = scene.file): Promise<MillraceError> {
@@ -123,7 +125,7 @@ it('after any bytes are flipped, every call answers or throws a typed error', { 
     for (let i = 0; i < 40; i += 1) bytes[Math.floor(random() * bytes.length)] = Math.floor(random() * 256)
     const file = join(scene.folder, `flipped-${round}.db`)
     writeFileSync(file, bytes)
-    const store = scene.store(file)
+    const store = opening.store(file)
     const calls = [
       () => store.open([queue]),
       () => store.claim([{ queue: queue.name, limit: 250 }], { worker: 'w', leaseMs: 1_000 }),

@@ -7,7 +7,7 @@ import { afterEach, expect, it, vi } from 'vitest'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
-const scene = new SqliteScene()
+const scene = new SqliteScene({ hasOwnThreads: true })
 afterEach(() => scene.close())
 
 const never = new AbortController().signal

@@ -11,7 +11,7 @@ import { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-clie
 import type { Reply } from '#src/stores/sqlite/thread/sqlite-thread-messages.js'
 import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
-const scene = new SqliteScene()
+const scene = new SqliteScene({ hasOwnThreads: true })
 afterEach(() => scene.close())
 
 it.each([

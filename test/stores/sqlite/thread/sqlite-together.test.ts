@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Store } from '#src/stores/contract/store.js'
 import { enqueueCall, job, queue, SqliteScene } from '../sqlite-scene.js'
 
-const scene = new SqliteScene()
+const scene = new SqliteScene({ hasOwnThreads: true })
 let store: Store
 beforeEach(async () => {
   store = await scene.opened()
