@@ -3,7 +3,7 @@
 import { UnknownQueueError } from '../../../core/errors.js'
 import type { FsckFinding, FsckRepair, Repair } from '../../contract/store-health.js'
 import type { RedisClient } from '../client/redis-client.js'
-import { listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { listIn, numberIn, rowsIn, textIn, walkOf } from '../client/redis-reply.js'
 import { mostCounted } from '../lua/prelude.js'
 import { standing } from '../lua/ready-lua.js'
 import { guard, runOn, scriptPair } from '../lua/script-kinds.js'
@@ -112,28 +112,21 @@ async function mendSteps(client: RedisClient, shard: RedisShard, what: string): 
   if (shard.kind !== 'plain') return []
   const found = new Map<string, string[]>()
   for (const key of ['steps', 'signal-waits', 'joining']) {
-    let cursor = '0'
-    do {
-      const [next, faulty] = listIn(await runOn(client, shard, repairScripts.steps, [key, cursor, String(stepCount)]))
+    const step = (cursor: string) => runOn(client, shard, repairScripts.steps, [key, cursor, String(stepCount)])
+    for await (const [faulty] of walkOf(step))
       for (const row of rowsIn(faulty!, 2)) {
         const [fault, id] = row.map(textIn)
         found.set(fault!, [...(found.get(fault!) ?? []), id!])
       }
-      cursor = textIn(next)
-    } while (cursor !== '0')
   }
   return [...found].map(([fault, ids]) => ({ what, text: `${stepFaults[fault]}${listed(ids)}` }))
 }
 
 async function walked(client: RedisClient, shard: RedisShard, name: string): Promise<string[]> {
   const ids: string[] = []
-  let cursor = '0'
-  do {
-    const args = [name, cursor, String(stepCount), String(leaseMs)]
-    const [next, some] = listIn(await runOn(client, shard, repairScripts.walk, args))
-    cursor = textIn(next)
-    ids.push(...listIn(some).map(textIn))
-  } while (cursor !== '0')
+  const step = (cursor: string) =>
+    runOn(client, shard, repairScripts.walk, [name, cursor, String(stepCount), String(leaseMs)])
+  for await (const [some] of walkOf(step)) ids.push(...listIn(some).map(textIn))
   return ids
 }
 

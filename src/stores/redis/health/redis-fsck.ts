@@ -10,7 +10,7 @@ import { isQueueName } from '../../../core/values/ids.js'
 import type { FsckFinding } from '../../contract/store-health.js'
 import { error, foundIn, inPlace, warning } from '../../rules/findings.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
-import { bytesIn, listIn, numberIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { bytesIn, listIn, numberIn, rowsIn, textIn, walkOf } from '../client/redis-reply.js'
 import { runOn } from '../lua/script-kinds.js'
 import {
   isHistoryKey,
@@ -182,18 +182,15 @@ async function* steps(
   key: string,
   isDeep: boolean,
 ): AsyncGenerator<Parameters<typeof rowsIn>[0]> {
-  let cursor = '0'
   let count = firstCount
-  do {
-    const reply = listIn(
-      await runOn(client, shard, checkScripts.walk, [key, cursor, String(count), isDeep ? '1' : '0']),
-    )
-    cursor = textIn(reply[0])
-    yield reply[2]
-    const bytes = numberIn(reply[1])
+  const step = (cursor: string) =>
+    runOn(client, shard, checkScripts.walk, [key, cursor, String(count), isDeep ? '1' : '0'])
+  for await (const [read, found] of walkOf(step)) {
+    yield found
+    const bytes = numberIn(read)
     if (bytes > mostBytes) count = Math.max(1, Math.floor(count / 4))
     else if (bytes < mostBytes / 4) count = Math.min(isDeep ? searchCount : mostCount, count * 2)
-  } while (cursor !== '0')
+  }
 }
 
 function addAll(breaches: RedisBreaches, found: Parameters<typeof rowsIn>[0]): void {
@@ -244,12 +241,8 @@ async function foreignKeys(client: RedisClient, namespace: string): Promise<Fsck
 }
 
 async function* scanned(client: RedisClient, at: string, pattern: string): AsyncGenerator<string> {
-  let cursor = '0'
-  do {
-    const [next, keys] = listIn(await client.run(scanScript, [at], [cursor, pattern, String(scanCount)]))
-    cursor = textIn(next)
-    for (const key of listIn(keys)) yield textIn(key)
-  } while (cursor !== '0')
+  const step = (cursor: string) => client.run(scanScript, [at], [cursor, pattern, String(scanCount)])
+  for await (const [keys] of walkOf(step)) for (const key of listIn(keys)) yield textIn(key)
 }
 
 const counter = /^\d{1,16}$/
@@ -402,13 +395,10 @@ async function wrongElements(
   isSound: (element: Buffer, value: Buffer) => boolean,
 ): Promise<string | undefined> {
   let wrong = 0
-  let cursor = '0'
-  do {
-    const [next, elements] = listIn(await client.command(command, [key, cursor, 'COUNT', stepCount]))
+  for await (const [elements] of walkOf((cursor) => client.command(command, [key, cursor, 'COUNT', stepCount]))) {
     const list = listIn(elements).map(bytesIn)
     for (let i = 0; i < list.length; i += 2) if (!isSound(list[i]!, list[i + 1]!)) wrong += 1
-    cursor = textIn(next)
-  } while (cursor !== '0')
+  }
   return wrong === 0 ? undefined : `holds ${wrong === 1 ? 'an element' : `${wrong} elements`} that cannot be read`
 }
 

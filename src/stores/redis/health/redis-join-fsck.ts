@@ -8,7 +8,7 @@ import type { FsckFinding, FsckRepair } from '../../contract/store-health.js'
 import { error, listed } from '../../rules/findings.js'
 import { memberId } from '../../rules/join-rules.js'
 import type { RedisClient } from '../client/redis-client.js'
-import { bytesIn, listIn, rowsIn, textIn } from '../client/redis-reply.js'
+import { bytesIn, listIn, rowsIn, textIn, walkOf } from '../client/redis-reply.js'
 import { dueScript, fragmentScript, readJoinScript } from '../joins/join-scripts.js'
 import { runOn } from '../lua/script-kinds.js'
 import { joinIndexKeys, keyIn } from '../redis-keys.js'
@@ -125,10 +125,9 @@ export class RedisJoinFsck {
   }
 
   async #shard(shard: RedisShard, found: FoundFaults): Promise<void> {
-    let cursor = '0'
-    do {
-      const args = [cursor, stepCount, this.#mends ? '1' : '0']
-      const [next, faulty, fragments, joins] = listIn(await runOn(this.#client, shard, stepScript, args))
+    const step = (cursor: string) =>
+      runOn(this.#client, shard, stepScript, [cursor, stepCount, this.#mends ? '1' : '0'])
+    for await (const [faulty, fragments, joins] of walkOf(step)) {
       for (const row of rowsIn(faulty!, 2)) {
         const [fault, id] = row.map(textIn)
         add(found, fault as JoinFault, id!)
@@ -138,8 +137,7 @@ export class RedisJoinFsck {
         const [id, text] = row.map(textIn)
         await this.#lostOf(shard, id!, JSON.parse(text!) as RedisJoin, found)
       }
-      cursor = textIn(next)
-    } while (cursor !== '0')
+    }
   }
 
   /** A fragment that has nobody to wait for, and perhaps no join. */
