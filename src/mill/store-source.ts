@@ -6,10 +6,11 @@
 import { existsSync } from 'node:fs'
 import { isAbsolute, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { ConfigError, type ConfigIssue, hasCode } from '../core/errors.js'
+import { type ConfigIssue, hasCode } from '../core/errors.js'
 import { describe, messageOf } from '../core/messages/describe.js'
 import { type Clock, systemClock } from '../core/platform/clock.js'
 import { defined } from '../core/values/defined.js'
+import { refuseStore } from '../core/values/store-address.js'
 import type { Store, StoreTraits } from '../stores/contract/store.js'
 import { memoryTraits } from '../stores/memory/memory-traits.js'
 import { isPostgresUrl, postgresAddress, postgresAddressText } from '../stores/postgres/client/postgres-address.js'
@@ -79,7 +80,7 @@ export function storeSource(
     if ('module' in descriptor && typeof descriptor.module === 'string') return moduleSource(descriptor, access)
     if ('hosts' in descriptor) return redisSource(descriptor, access)
   }
-  if (typeof descriptor !== 'string') return refuse(`${forms}; got ${describe(descriptor)}${hintOn(descriptor)}`)
+  if (typeof descriptor !== 'string') return refuseStore(`${forms}; got ${describe(descriptor)}${hintOn(descriptor)}`)
   if (isRedisUrl(descriptor)) return redisSource(descriptor, access)
   if (isPostgresUrl(descriptor)) return postgresSource(descriptor, access)
   if (descriptor.startsWith('sqs:')) return sqsSource(descriptor, access)
@@ -87,7 +88,7 @@ export function storeSource(
   const [scheme, rest] = [descriptor.slice(0, at), descriptor.slice(at + 1)]
   if (scheme === 'memory') {
     if (rest !== '')
-      return refuse(
+      return refuseStore(
         `the memory store takes no path; got '${withoutPassword(descriptor)}'. For a file use 'sqlite:path/to/jobs.db'`,
       )
     return {
@@ -103,7 +104,7 @@ export function storeSource(
   }
   if (scheme === 'sqlite') return sqliteSource(descriptor, rest, access)
   const hint = /^[^:@]*[./][^:@]*$/.test(descriptor) ? `. For this file use 'sqlite:${descriptor}'` : ''
-  return refuse(`${forms}; got '${withoutPassword(descriptor)}'${hint}`)
+  return refuseStore(`${forms}; got '${withoutPassword(descriptor)}'${hint}`)
 }
 
 /** A hint for an option of a Redis client, with its form here, as the end of a sentence; empty if it is unknown. */
@@ -126,16 +127,16 @@ export function storeMistakes(descriptor: StoreDescriptor): readonly ConfigIssue
 function sqliteSource(descriptor: string, rest: string, access: StoreAccess): StoreSource {
   const [path = '', driver] = rest.split('?driver=')
   if (path === '' || path === ':memory:')
-    return refuse(
+    return refuseStore(
       `a SQLite store needs a file, such as 'sqlite:.millrace/jobs.db'; for one that is not kept use 'memory:'`,
     )
   // The rest would be an absolute path, which is rarely meant by `//`.
   if (path.startsWith('//'))
-    return refuse(
+    return refuseStore(
       `'sqlite:' must be followed by a path without '//': 'sqlite:.millrace/jobs.db' is relative, 'sqlite:/srv/app/jobs.db' absolute; got '${descriptor}'`,
     )
   if (driver !== undefined && !isDriverName(driver))
-    return refuse(`'?driver=' must be followed by one of ${driverNames.join(', ')}; got '${driver}'`)
+    return refuseStore(`'?driver=' must be followed by one of ${driverNames.join(', ')}; got '${driver}'`)
   // An absolute path, because threads open it later, when the process may have changed its directory.
   const file = resolve(baseFolder(), path)
   const isStray = !isAbsolute(path) && !hasBaseFolder()
@@ -172,7 +173,7 @@ function passwordsIn(descriptor: StoreDescriptor): unknown[] {
 
 function redisSource(descriptor: string | RedisAddressOptions, access: StoreAccess): StoreSource {
   const address = redisAddress(descriptor)
-  if (access.namespace === '') refuse('an empty `namespace` is for SQS only: all keys in a Redis begin with it')
+  if (access.namespace === '') refuseStore('an empty `namespace` is for SQS only: all keys in a Redis begin with it')
   return {
     text: addressText(address),
     descriptor,
@@ -216,7 +217,8 @@ function moduleSource(
     traits: undefined,
     async create() {
       const make = (await imported(module))[name]
-      if (typeof make !== 'function') return refuse(`module '${module}' has no function '${name}' that makes a store`)
+      if (typeof make !== 'function')
+        return refuseStore(`module '${module}' has no function '${name}' that makes a store`)
       return (await make(access)) as Store
     },
   }
@@ -231,12 +233,8 @@ async function imported(module: string): Promise<Record<string, unknown>> {
   try {
     return await import(isPath(module) ? pathToFileURL(module).href : module)
   } catch (error) {
-    return refuse(`module '${module}' cannot be loaded: ${messageOf(error)}`)
+    return refuseStore(`module '${module}' cannot be loaded: ${messageOf(error)}`)
   }
-}
-
-function refuse(message: string): never {
-  throw new ConfigError('the store', [{ path: 'store', message }])
 }
 
 /**

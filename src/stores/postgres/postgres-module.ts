@@ -1,8 +1,8 @@
 /** A Postgres store made in the user's own module: for a pool, or for more than an address can say. */
 
-import { ConfigError } from '../../core/errors.js'
 import { defined } from '../../core/values/defined.js'
 import type { Duration } from '../../core/values/duration.js'
+import { refuseStore } from '../../core/values/store-address.js'
 import type { Store } from '../contract/store.js'
 import { idlePollOf, listenOf, type PostgresAddress, postgresAddress, schemaOf } from './client/postgres-address.js'
 
@@ -55,12 +55,9 @@ export function schemaFor({ schema }: PostgresAddress, namespace: string = defau
   const named = schemaOf(namespace, '`namespace`')
   if (schema === undefined || schema === named) return named
   if (named === defaultSchema) return schema
-  throw new ConfigError('the store', [
-    {
-      path: 'store',
-      message: `its address names the schema '${schema}', and \`namespace\` another, '${named}'. Leave one of them out: in Postgres the namespace is the schema`,
-    },
-  ])
+  return refuseStore(
+    `its address names the schema '${schema}', and \`namespace\` another, '${named}'. Leave one of them out: in Postgres the namespace is the schema`,
+  )
 }
 
 /** What pg makes of the configuration, and of the variables of the environment that it reads, such as `PGHOST`. */

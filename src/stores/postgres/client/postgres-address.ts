@@ -1,7 +1,7 @@
 /** A Postgres address: the hosts, the database, the schema of the store, and where notifications are heard. Pure. */
 
-import { ConfigError } from '../../../core/errors.js'
 import { durationForm, parseDuration } from '../../../core/values/duration.js'
+import { decoded, hidden, hostIn, hostsText, refuseStore } from '../../../core/values/store-address.js'
 
 export interface PostgresHost {
   readonly host: string
@@ -35,8 +35,7 @@ export interface PostgresAddress {
 
 const forms =
   "expected 'postgres://[user[:password]@]host[:port][,host[:port]]/database[?schema=…&listen=host[:port]&sslmode=…&idlePoll=…]'; a user or password must be percent-encoded"
-/** An address that is not understood may hold a password anywhere. */
-const hidden = 'What was given is not shown, as it may hold a password'
+const encoded = 'a user, password, host or database'
 
 // Another '@' is part of a password that is not encoded.
 const shape = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)\/([^@/?#]+)(?:\?([^@#]*))?$/
@@ -51,20 +50,20 @@ export function isPostgresUrl(text: string): boolean {
 /** Throws `ConfigError`, which never shows a password. */
 export function postgresAddress(url: string): PostgresAddress {
   const parts = shape.exec(url)
-  if (parts === null) return refuse(`${forms}. ${hidden}`)
+  if (parts === null) return refuseStore(`${forms}. ${hidden}`)
   const [, userinfo = '', hosts = '', database = '', query = ''] = parts
   const [user = '', ...password] = userinfo.split(':')
   const search = new URLSearchParams(query)
   if (![...search.keys()].every((name) => parameters.includes(name)))
-    refuse(`a parameter is not known; there are ${parameters.join(', ')}. ${hidden}`)
+    refuseStore(`a parameter is not known; there are ${parameters.join(', ')}. ${hidden}`)
   const mode = search.get('sslmode') ?? 'disable'
-  const tls = modes.find((one) => one === mode) ?? refuse(`'sslmode' must be one of ${modes.join(', ')}`)
+  const tls = modes.find((one) => one === mode) ?? refuseStore(`'sslmode' must be one of ${modes.join(', ')}`)
   const [schema, listen, idlePoll] = ['schema', 'listen', 'idlePoll'].map((name) => search.get(name) ?? undefined)
   return {
     hosts: hosts.split(',').map(hostOf),
-    ...(user === '' ? {} : { user: decoded(user) }),
-    ...(password.length === 0 ? {} : { password: decoded(password.join(':')) }),
-    database: decoded(database),
+    ...(user === '' ? {} : { user: decoded(user, encoded) }),
+    ...(password.length === 0 ? {} : { password: decoded(password.join(':'), encoded) }),
+    database: decoded(database, encoded),
     ...(schema === undefined ? {} : { schema: schemaOf(schema) }),
     ...(listen === undefined ? {} : { listen: listenOf(listen) }),
     ...(idlePoll === undefined ? {} : { idlePollMs: idlePollOf(/^\d+$/.test(idlePoll) ? Number(idlePoll) : idlePoll) }),
@@ -74,14 +73,13 @@ export function postgresAddress(url: string): PostgresAddress {
 
 /** The address for messages, without secrets. */
 export function postgresAddressText({ hosts, user, database }: PostgresAddress): string {
-  const list = hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(',')
-  return `postgres://${user === undefined ? '' : `${encodeURIComponent(user)}@`}${list}/${encodeURIComponent(database)}`
+  return `postgres://${user === undefined ? '' : `${encodeURIComponent(user)}@`}${hostsText(hosts)}/${encodeURIComponent(database)}`
 }
 
 /** Throws `ConfigError` for a name that Postgres would cut or keeps for itself. `called`: the setting that has it. */
 export function schemaOf(name: string, called = "'schema' in its address"): string {
   if (!/^(?!pg_)\w[\w.-]{0,62}$/i.test(name))
-    refuse(
+    refuseStore(
       `${called} is the name of a schema of Postgres: 1 to 63 characters, letters of ASCII, digits, '_', '-' and '.', beginning with none of the last two, and not with 'pg_', which is Postgres's own`,
     )
   return name
@@ -98,26 +96,11 @@ const [leastIdlePollMs, mostIdlePollMs] = [60_000, 86_400_000]
 export function idlePollOf(given: unknown): number {
   const ms = parseDuration(given)
   if (ms === undefined || ms < leastIdlePollMs || ms > mostIdlePollMs)
-    return refuse(`'idlePoll' must be from '1m' to '1d', as ${durationForm}`)
+    return refuseStore(`'idlePoll' must be from '1m' to '1d', as ${durationForm}`)
   return ms
 }
 
 function hostOf(text: string): PostgresHost {
-  const parts = /^(?:\[([\da-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d+))?$/.exec(text)
-  if (parts === null) return refuse(`a host must be 'host', 'host:port' or '[address]:port'; ${forms}`)
-  const port = Number(parts[3] ?? 5432)
-  if (port < 1 || port > 65_535) refuse(`${port} is no port; expected 1 … 65535`)
-  return { host: decoded((parts[1] ?? parts[2])!), port }
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return refuse("a user, password, host or database holds a '%' that begins no code such as %40")
-  }
-}
-
-function refuse(message: string): never {
-  throw new ConfigError('the store', [{ path: 'store', message }])
+  const { host, port } = hostIn(text, 5432, forms)
+  return { host: decoded(host, encoded), port }
 }

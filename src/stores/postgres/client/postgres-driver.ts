@@ -1,8 +1,8 @@
 /** The driver `pg`, an optional peer: it is loaded when a store is first used. */
 
 import type { Client, ClientConfig } from 'pg'
-import { ConfigError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
+import { unfit } from '../../../core/values/store-address.js'
 
 /**
  * With what its types leave out: two methods by which its socket keeps the process alive or not, and the process of the server
@@ -21,11 +21,6 @@ export async function loadPostgresDriver(): Promise<MakePostgresClient> {
     const { default: pg } = await import('pg')
     return (config) => new pg.Client(config) as PostgresClient
   } catch (error) {
-    throw new ConfigError('the store', [
-      {
-        path: 'store',
-        message: `needs the package 'pg', which cannot be loaded (${messageOf(error)}). Install it: npm install pg`,
-      },
-    ])
+    throw unfit(`needs the package 'pg', which cannot be loaded (${messageOf(error)}). Install it: npm install pg`)
   }
 }

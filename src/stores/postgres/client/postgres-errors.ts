@@ -1,13 +1,8 @@
 /** The errors of a Postgres store: what a server or a socket reported becomes a typed error. Pure. */
 
-import {
-  ConfigError,
-  StoreCorruptError,
-  StoreFullError,
-  StoreRefusedError,
-  StoreUnavailableError,
-} from '../../../core/errors.js'
+import { StoreCorruptError, StoreFullError, StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
+import { unfit } from '../../../core/values/store-address.js'
 
 /**
  * The result of a failed call. `again`: not carried out, and worth sending at once · `elsewhere`: not carried out, and this
@@ -64,9 +59,7 @@ export function postgresError(where: string, error: unknown, failure: PostgresFa
         `the Postgres at ${where} refuses Millrace: ${said}. Check the user and the password in the store's address, and the user's rights.`,
       )
     case 'unfit':
-      return new ConfigError('the store', [
-        { path: 'store', message: `the Postgres at ${where} says: ${said}. Create it first.` },
-      ])
+      return unfit(`the Postgres at ${where} says: ${said}. Create it first.`)
     case 'corrupt':
       return new StoreCorruptError(
         `the Postgres at ${where} holds something that is not Millrace's, or is damaged, in the store's schema (${said}). Give the store a schema of its own.`,

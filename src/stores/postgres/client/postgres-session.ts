@@ -3,7 +3,8 @@
  * programs. One statement sets it, where no pooler lends it to others too, and tells what it is like. Pure.
  */
 
-import { ConfigError, StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
+import { StoreRefusedError, StoreUnavailableError } from '../../../core/errors.js'
+import { unfit } from '../../../core/values/store-address.js'
 
 /** The settings that calls rely on: with other values, calls would exceed bounds or fail. */
 const needed: Readonly<Record<string, string>> = {
@@ -67,8 +68,7 @@ export function judgeSession(columns: readonly unknown[], where: string): number
     throw unavailable(
       `the Postgres at ${where} takes no writes of '${role}': 'default_transaction_read_only' is on, for the role, the database or the server. Some hosts turn it on while the disk is full. Otherwise: ALTER ROLE "${role}" SET default_transaction_read_only = off.`,
     )
-  if (!encodings.includes(encoding))
-    throw new ConfigError('the store', [{ path: 'store', message: misencoded(where, encoding) }])
+  if (!encodings.includes(encoding)) throw unfit(misencoded(where, encoding))
   for (const [i, [name, value]] of Object.entries(needed).entries()) {
     const given = values[i]
     if (given === null || given === undefined || given === value) continue

@@ -1,6 +1,6 @@
 /** A Redis address: the location of a single server, of a master's sentinels, or of a cluster's nodes. Pure. */
 
-import { ConfigError } from '../../../core/errors.js'
+import { checkedPort, decoded, hidden, hostIn, hostsText, refuseStore } from '../../../core/values/store-address.js'
 
 /**
  * Returns a client of ioredis, `Redis` or `Cluster`, that serves as a pattern. The store copies its options and its
@@ -65,8 +65,7 @@ const forms =
 
 // Another '@' is part of a password that is not encoded: no part of it may be shown.
 const shape = /^(redis|rediss)(?:\+(sentinel|cluster))?:\/\/(?:([^@/?#]*)@)?([^@/?#]+)(?:\/([^@/?#]*))?(?:\?([^@#]*))?$/
-/** Without an '@', any part of an address may be a password in the wrong place. */
-const hidden = 'What was given is not shown, as it may hold a password'
+const encoded = 'a user, password or master'
 const parameters = ['db', 'sentinelUsername', 'sentinelPassword']
 
 /** Whether the text looks like the address of a Redis. */
@@ -83,32 +82,32 @@ export function redisAddress(given: string | RedisAddressOptions): RedisAddress 
 export function addressText({ kind, hosts, username, db, tls, master }: RedisAddress): string {
   const scheme = `redis${tls === false ? '' : 's'}${kind === 'single' ? '' : `+${kind}`}`
   const user = username === undefined ? '' : `${encodeURIComponent(username)}@`
-  const list = hosts.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(',')
+  const list = hostsText(hosts)
   if (kind === 'sentinel') return `${scheme}://${user}${list}/${master}${db === 0 ? '' : `?db=${db}`}`
   return `${scheme}://${user}${list}${db === 0 ? '' : `/${db}`}`
 }
 
 function addressOfUrl(url: string): RedisAddress {
   const parts = shape.exec(url)
-  if (parts === null) return refuse(`${forms}. ${hidden}`)
+  if (parts === null) return refuseStore(`${forms}. ${hidden}`)
   const [, scheme, kind = 'single', userinfo, list = '', path = '', query = ''] = parts
   const search = new URLSearchParams(query)
   if (![...search.keys()].every((name) => parameters.includes(name)))
-    refuse(`a parameter is not known; there are ${parameters.join(', ')}. ${hidden}`)
+    refuseStore(`a parameter is not known; there are ${parameters.join(', ')}. ${hidden}`)
   const [username, ...password] = (userinfo ?? '').split(':')
   const db = kind === 'single' && path !== '' ? path : (search.get('db') ?? '0')
   const sentinelUsername = search.get('sentinelUsername')
   const sentinelPassword = search.get('sentinelPassword')
   if (kind === 'cluster' && path !== '')
-    refuse(`a cluster has one database only; leave out what follows its hosts. ${hidden}`)
+    refuseStore(`a cluster has one database only; leave out what follows its hosts. ${hidden}`)
   return addressOfParts({
     kind: kind as RedisAddress['kind'],
     hosts: list.split(','),
-    ...(username ? { username: decoded(username) } : {}),
-    ...(password.length > 0 ? { password: decoded(password.join(':')) } : {}),
-    db: /^\d{1,5}$/.test(db) ? Number(db) : refuse(`what follows the hosts is no number of a database. ${hidden}`),
+    ...(username ? { username: decoded(username, encoded) } : {}),
+    ...(password.length > 0 ? { password: decoded(password.join(':'), encoded) } : {}),
+    db: /^\d{1,5}$/.test(db) ? Number(db) : refuseStore(`what follows the hosts is no number of a database. ${hidden}`),
     tls: scheme === 'rediss',
-    ...(kind === 'sentinel' ? { master: decoded(path) } : {}),
+    ...(kind === 'sentinel' ? { master: decoded(path, encoded) } : {}),
     ...(sentinelUsername === null ? {} : { sentinelUsername }),
     ...(sentinelPassword === null ? {} : { sentinelPassword }),
   })
@@ -117,37 +116,19 @@ function addressOfUrl(url: string): RedisAddress {
 function addressOfParts(given: RedisAddressOptions): RedisAddress {
   const { kind = 'single', db = 0, tls = false, master } = given
   if (!['single', 'sentinel', 'cluster'].includes(kind))
-    refuse("'kind' of a Redis must be 'single', 'sentinel' or 'cluster'")
+    refuseStore("'kind' of a Redis must be 'single', 'sentinel' or 'cluster'")
   if (!Array.isArray(given.hosts) || given.hosts.length === 0)
-    refuse("'hosts' of a Redis must be a list of at least one host")
+    refuseStore("'hosts' of a Redis must be a list of at least one host")
   const hosts = given.hosts.map((host) => hostOf(host, kind === 'sentinel' ? 26379 : 6379))
   if (kind === 'single' && hosts.length > 1)
-    refuse("several hosts are either sentinels or a cluster: write 'redis+sentinel://' or 'redis+cluster://'")
-  if (kind === 'cluster' && db !== 0) refuse(`a cluster has database 0 only, not ${db}`)
+    refuseStore("several hosts are either sentinels or a cluster: write 'redis+sentinel://' or 'redis+cluster://'")
+  if (kind === 'cluster' && db !== 0) refuseStore(`a cluster has database 0 only, not ${db}`)
   if (kind === 'sentinel' && !master)
-    refuse("the name of the master is missing; write 'redis+sentinel://host:port,host:port/master'")
+    refuseStore("the name of the master is missing; write 'redis+sentinel://host:port,host:port/master'")
   return { ...given, kind, hosts, db, tls }
 }
 
 function hostOf(given: string | { readonly host: string; readonly port?: number }, defaultPort: number): RedisHost {
-  if (typeof given !== 'string') return { host: given.host, port: portOf(given.port ?? defaultPort) }
-  const parts = /^(?:\[([\da-fA-F:.]+)\]|([^\s:[\]]+))(?::(\d+))?$/.exec(given)
-  if (parts === null) return refuse(`a host must be 'host', 'host:port' or '[address]:port'; ${forms}`)
-  return { host: (parts[1] ?? parts[2])!, port: portOf(parts[3] === undefined ? defaultPort : Number(parts[3])) }
-}
-
-function portOf(port: number): number {
-  return Number.isInteger(port) && port > 0 && port < 65_536 ? port : refuse(`${port} is no port; expected 1 … 65535`)
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return refuse("a user, password or master holds a '%' that begins no code such as %40")
-  }
-}
-
-function refuse(message: string): never {
-  throw new ConfigError('the store', [{ path: 'store', message }])
+  if (typeof given === 'string') return hostIn(given, defaultPort, forms)
+  return { host: given.host, port: checkedPort(given.port ?? defaultPort) }
 }

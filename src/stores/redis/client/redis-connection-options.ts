@@ -7,9 +7,9 @@ import { messageOf } from '../../../core/messages/describe.js'
 import { systemRandom } from '../../../core/platform/clock.js'
 import { outageDelayMs } from '../../../core/platform/timer.js'
 import { defined } from '../../../core/values/defined.js'
+import { unfit } from '../../../core/values/store-address.js'
 import { addressText, type ConnectRedis, type RedisAddress, type RedisHost } from './redis-address.js'
 import { type MakeRedisCall, redisCalls } from './redis-call.js'
-import { unfit } from './redis-errors.js'
 
 /** Makes the clients. Each opens its connection when it is first used. */
 export interface RedisClients {

@@ -1,7 +1,6 @@
 /** The errors of the Redis store: classifies what a server or socket reported, and makes the typed error. Pure. */
 
 import {
-  ConfigError,
   isMillraceError,
   StoreCorruptError,
   StoreFullError,
@@ -158,11 +157,6 @@ function hintOn(where: string, said: string): string {
 /** Whether a connection was made and then ended, or answered in another protocol. */
 function isCut(said: string): boolean {
   return /ECONNRESET|EPIPE|^Connection is closed|wrong version number|before secure TLS/.test(said)
-}
-
-/** The error if the store cannot be used as configured. `message` names the remedy. */
-export function unfit(message: string): ConfigError {
-  return new ConfigError('the store', [{ path: 'store', message }])
 }
 
 /** The text of the server's or client's error. */

@@ -1,6 +1,6 @@
 /** The info of a Redis server: what it reports about itself, and whether it is fit for a store. Pure. */
 
-import { unfit } from './redis-errors.js'
+import { unfit } from '../../../core/values/store-address.js'
 
 /** The fields of a reply to `INFO`. */
 export type RedisInfo = ReadonlyMap<string, string>

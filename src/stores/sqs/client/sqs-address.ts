@@ -1,6 +1,6 @@
 /** An SQS address: the region, the endpoint and the way of polling. Pure. */
 
-import { ConfigError } from '../../../core/errors.js'
+import { refuseStore } from '../../../core/values/store-address.js'
 
 /**
  * Which queues an idle worker polls. `'first'`: one at a time for 20 s, so three calls a minute, however many queues
@@ -27,20 +27,20 @@ const parameters = ['endpoint', 'poll']
  */
 export function sqsAddress(url: string): SqsAddress {
   const parts = shape.exec(url)
-  if (parts === null) return refuse(`${form}. What was given is not shown, as it may hold a secret`)
+  if (parts === null) return refuseStore(`${form}. What was given is not shown, as it may hold a secret`)
   const [, name = '', query = ''] = parts
-  if (!region.test(name)) return refuse(`'${name}' is no region of AWS such as 'eu-central-1'; ${form}`)
+  if (!region.test(name)) return refuseStore(`'${name}' is no region of AWS such as 'eu-central-1'; ${form}`)
   const search = new URLSearchParams(query)
   const unknown = [...search.keys()].find((key) => !parameters.includes(key))
   if (unknown !== undefined)
-    return refuse(
+    return refuseStore(
       `'${unknown}' is no parameter; there are ${parameters.join(', ')}. Credentials come from the environment`,
     )
   const double = parameters.find((parameter) => search.getAll(parameter).length > 1)
-  if (double !== undefined) return refuse(`'${double}' is given twice`)
+  if (double !== undefined) return refuseStore(`'${double}' is given twice`)
   const endpoint = search.get('endpoint')
   const poll = search.get('poll') ?? 'first'
-  if (poll !== 'first' && poll !== 'each') return refuse(`poll is '${poll}'; expected 'first' or 'each'`)
+  if (poll !== 'first' && poll !== 'each') return refuseStore(`poll is '${poll}'; expected 'first' or 'each'`)
   return { region: name, poll, ...(endpoint === null ? {} : { endpoint: endpointIn(endpoint) }) }
 }
 
@@ -57,14 +57,12 @@ export function isLoopback(endpoint: string): boolean {
 function endpointIn(given: string): string {
   const url = URL.canParse(given) ? new URL(given) : undefined
   if (url === undefined || !['http:', 'https:'].includes(url.protocol))
-    return refuse("the endpoint is no address such as 'http://localhost:9324'")
+    return refuseStore("the endpoint is no address such as 'http://localhost:9324'")
   if (url.username !== '' || url.password !== '')
-    return refuse('the endpoint holds a user or a password, which SQS has not')
+    return refuseStore('the endpoint holds a user or a password, which SQS has not')
   if (url.pathname !== '/' || url.search !== '')
-    return refuse("the endpoint holds a path or a query; expected a host and a port, as in 'http://localhost:9324'")
+    return refuseStore(
+      "the endpoint holds a path or a query; expected a host and a port, as in 'http://localhost:9324'",
+    )
   return url.origin
-}
-
-function refuse(message: string): never {
-  throw new ConfigError('the store', [{ path: 'store', message }])
 }

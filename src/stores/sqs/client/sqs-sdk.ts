@@ -1,8 +1,8 @@
 /** The API through the AWS SDK, which is loaded when a store is first made. */
 
-import { ConfigError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
 import { defined } from '../../../core/values/defined.js'
+import { unfit } from '../../../core/values/store-address.js'
 import { isLoopback, type SqsAddress, sqsAddressText } from './sqs-address.js'
 import type { SqsApi, SqsCall, SqsCalls } from './sqs-api.js'
 import { sqsError } from './sqs-errors.js'
@@ -75,12 +75,9 @@ async function loadedSdk(): Promise<Sdk> {
   try {
     return (await import('@aws-sdk/client-sqs')) as unknown as Sdk
   } catch (error) {
-    throw new ConfigError('the store', [
-      {
-        path: 'store',
-        message: `needs the package '@aws-sdk/client-sqs', which cannot be loaded (${messageOf(error)}). Install it: npm install @aws-sdk/client-sqs`,
-      },
-    ])
+    throw unfit(
+      `needs the package '@aws-sdk/client-sqs', which cannot be loaded (${messageOf(error)}). Install it: npm install @aws-sdk/client-sqs`,
+    )
   }
 }
 
