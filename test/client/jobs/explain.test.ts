@@ -6,12 +6,11 @@
 import { webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { standstillReasons } from '#src/measures/mill-metrics.js'
-import { printed } from '../../cli/command-in-process.js'
-import { project } from '../../cli/project.js'
 import { valuesIn } from '../../monitoring/exposition-text.js'
 import { ask } from '../../web/ask.js'
 import { served, token } from '../../web/web-scene.js'
-import { configFile, kinds, Scene, standstills } from './standstills.js'
+import { expectCommandsToTell } from './standstill-commands.js'
+import { kinds, Scene, standstills } from './standstills.js'
 
 const headers = { authorization: `Bearer ${token}` }
 const rows = Object.entries(standstills)
@@ -23,15 +22,15 @@ async function windowOn({ mill }: Scene): Promise<string> {
 }
 
 /**
- * Commands print the reasons that the handle and the API give, in the same words on every store. How they come by them differs:
- * on a server one row shows it. No command reaches a store in the memory of another process.
+ * Commands print the reasons that the handle and the API give, in the same words on every store. On a server one row shows that
+ * they reach it, and `drills/standstill-commands.drill.ts` all. No command reaches a store in the memory of another process.
  */
 const isToldByCommands = (kind: (typeof kinds)[number], name: string) =>
   kind === 'sqlite' || (kind !== 'memory' && name === 'a job that has failed')
 
 describe.each(kinds)('on %s, why a job waits', (kind) => {
   it.each(rows)('is explained for %s, by its handle, the API, the metrics and the commands', async (name, row) => {
-    const { queues, isUnserved, provoke, why, text, metric, listed = new RegExp(why.replace('-', ' ')) } = row
+    const { queues, isUnserved, provoke, why, text, metric } = row
     const scene = await Scene.on(kind, queues)
     if (!isUnserved) await scene.serve()
     const job = await provoke(scene)
@@ -57,15 +56,7 @@ describe.each(kinds)('on %s, why a job waits', (kind) => {
     expect(expected.length > 0).toBe(metric === undefined)
 
     if (!isToldByCommands(kind, name)) return
-    const cwd = project({ 'package.json': '{"type":"module"}', 'millrace.config.js': configFile })
-    const options = { cwd, env: scene.env }
-    const [line] = (await printed(['jobs', 'show', job.queue!, job.id], options)).filter((one) =>
-      one.startsWith('waits because'),
-    )
-    expect(line?.replace(/^waits because +/, '')).toMatch(text)
-    if (why === 'max-running' || why === 'exclusive') expect(line).toMatch(/: [bo]$/)
-    const lines = await printed(['jobs', 'list', job.queue!], options)
-    expect(lines.find((one) => one.startsWith(`${job.id} `) || one.startsWith(`  ${job.id} `))).toMatch(listed)
+    await expectCommandsToTell(scene, job, row)
   })
 
   it('is not explained for a job that has ended, or of which nothing is kept', async () => {
