@@ -8,7 +8,8 @@ import { SqliteWakeTokens, tokenName } from '#src/stores/sqlite/sqlite-wake-toke
 import type { SqliteThreadClient } from '#src/stores/sqlite/thread/sqlite-thread-client.js'
 import { enqueueCall, job, queue, SqliteScene } from './sqlite-scene.js'
 
-const scene = new SqliteScene()
+// It looks at how soon a thread wakes.
+const scene = new SqliteScene({ hasOwnThreads: true })
 afterEach(async () => {
   vi.useRealTimers()
   await scene.close()
