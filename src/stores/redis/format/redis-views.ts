@@ -83,16 +83,21 @@ function placeIn([key, keeps, onDead]: readonly RedisReply[]): Omit<MemberOf, 'n
  * parts, and for checkpoint and log unless the jobs are read alone.
  */
 const viewLua = `
-local views, alone, expire = {}, ARGV[1] == '1', call('EXISTS', EXPIRING) == 1
-for i = 2, #ARGV do
-  local id = ARGV[i]
-  local rec, past = call('HGET', JOBS, id), call('HGET', HISTORY, id)
-  local notes = call('HMGET', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'f' .. id, 'x' .. id, 'p' .. id)
-  views[i - 1] = {
-    rec, past, call('HGET', CLAIMS, id), notes[1], notes[2], notes[3], notes[4],
-    rec and call('ZSCORE', EXPIRY, sub(rec, 9, 14) .. id), call('HGET', ENDED, id),
+local ids, alone = { unpack(ARGV, 2) }, ARGV[1] == '1'
+local records, pasts, claims, ended = call('HMGET', JOBS, unpack(ids)), call('HMGET', HISTORY, unpack(ids)), call('HMGET', CLAIMS, unpack(ids)), call('HMGET', ENDED, unpack(ids))
+local views, names, members = {}, {}, {}
+for i, id in ipairs(ids) do
+  for _, note in ipairs({ 'e', 'b', 'r', 'w', 'f', 'x', 'p' }) do names[#names + 1] = note .. id end
+  members[i] = records[i] and sub(records[i], 9, 14) .. id or ''
+end
+local notes, kept_until = call('HMGET', NOTES, unpack(names)), call('ZMSCORE', EXPIRY, unpack(members))
+local expires = call('EXISTS', EXPIRING) == 1 and call('ZMSCORE', EXPIRING, unpack(members)) or {}
+for i, id in ipairs(ids) do
+  local past, n = pasts[i], 7 * i - 6
+  views[i] = {
+    records[i], past, claims[i], notes[n], notes[n + 1], notes[n + 2], notes[n + 3], kept_until[i], ended[i],
     alone and call('HGET', NOTES, 'k' .. id), alone and call('HGET', NOTES, 'l' .. id),
-    notes[6] or (expire and rec and call('ZSCORE', EXPIRING, sub(rec, 9, 14) .. id)), notes[5], notes[7],
+    notes[n + 5] or expires[i] or false, notes[n + 4], notes[n + 6],
     past and find(past, '^[aA]') and call('HGET', STEPS, id .. '\\0w') or false }
 end
 return { now, call('HGET', META, 'deadAge') or '', views }
