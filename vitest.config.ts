@@ -47,7 +47,7 @@ export default defineConfig(({ mode }) => {
       // By Node's own loader, which is what users have, and many times as fast as vitest's.
       server: { deps: { external: [/\/dist\//] } },
       pool: 'forks',
-      // Room for what is short-lived, in MB: by the half of one that Node begins with a quarter of the time goes to collecting it.
+      // Room for what is short-lived, in MB: with the one that Node begins with a quarter of the time goes to collecting it.
       execArgv: ['--min-semi-space-size=16', '--max-semi-space-size=32'],
       // To start a process for each file would take a third of the time of all.
       isolate: false,
