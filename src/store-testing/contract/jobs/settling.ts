@@ -13,6 +13,29 @@ import {
 } from '../scenes/contract-case.js'
 
 export const settling = plainConcern('settling', [], {
+  'the first of two ends of one claim counts, also beside many of one kind': plainCase([inOrder], async (scene) => {
+    const kept = { kind: 'complete', result: { payload: '1' } } as const
+    for (const [queue, first, second, state] of [
+      ['put-back', { kind: 'release', delayMs: 5_000 }, { kind: 'complete' }, 'scheduled'],
+      ['not-kept', { kind: 'release', delayMs: 5_000 }, kept, 'scheduled'],
+      ['gone', { kind: 'complete' }, kept, undefined],
+      ['kept', kept, { kind: 'complete' }, 'completed'],
+    ] as const) {
+      await scene.openQueue({ name: queue })
+      await scene.enqueue(['a', 'b', 'c', 'd', 'e'], { queue })
+      const { claims } = await scene.claim({ queue })
+      const keys = claims.map(({ id, fence }) => ({ queue, id, fence }))
+
+      const others = keys.slice(1).map((key) => ({ ...key, ...second }))
+      const answers = await scene.store.settle([{ ...keys[0]!, ...first }, { ...keys[0]!, ...second }, ...others])
+
+      assert.notEqual(answers[1], 'ok')
+      assert.deepEqual([answers[0], ...answers.slice(2)], ['ok', 'ok', 'ok', 'ok', 'ok'])
+      const { jobs } = await scene.stored(queue)
+      assert.equal(jobs.find(({ id }) => id === 'a')?.state, state)
+    }
+  }),
+
   async 'a completed job leaves only a count'(scene) {
     await scene.add('a')
     await scene.end(await scene.claimOne(), { kind: 'complete' })

@@ -145,7 +145,8 @@ export class SqliteCompletion {
    */
   endSome(items: readonly SettleItem[], queues: readonly QueueRow[], now: number): readonly (true | undefined)[] {
     const ended: (true | undefined)[] = []
-    if (items.length < fewestTogether) return ended
+    // If a claim is named twice its first end counts, so each is ended in turn.
+    if (items.length < fewestTogether || new Set(items.map(({ id }) => id)).size < items.length) return ended
     for (const bunch of bunchesOf(items, queues, isOnlyKept)) {
       const found = new Set(this.#keepSome(bunch, items, now))
       for (const [i, id] of bunch.ids.entries()) if (found.has(id)) ended[bunch.places[i]!] = true
@@ -216,8 +217,7 @@ export class SqliteCompletion {
 
   /** Keeps the results of jobs. Returns the ids of those that it has ended; the others need more than this. */
   #keepSome({ queue, fence, ids, places }: Bunch, items: readonly SettleItem[], now: number): readonly string[] {
-    // Of one that is named twice the first end counts.
-    if (ids.length < fewestTogether || new Set(ids).size < ids.length) return []
+    if (ids.length < fewestTogether) return []
     const rows = places.map((place) => this.#keptRow(queue, items[place] as KeptItem, now))
     const kept = this.#keep.all(queue.qid, JSON.stringify(rows), fence, now) as { id: string }[]
     queue.completed += kept.length
