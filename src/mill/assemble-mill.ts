@@ -1,4 +1,4 @@
-/** The assembly of a mill: its options and its store, put together to the parts that its calls go to. Opens nothing. */
+/** The assembly of a mill: makes its parts from its options and its store. Opens nothing. */
 
 import type { AdminParts } from '../client/admin/queue-admin.js'
 import { Client, type ClientParts, TransactionEnqueue } from '../client/enqueue/client.js'
@@ -82,7 +82,7 @@ export function assembleMill(options: CheckedOptions, source: StoreSource, clock
   }
 }
 
-/** What handlers ask of their mill, its context among it. */
+/** The calls of handlers to their mill, and the context of the mill. */
 function childClient({
   client,
   transactions,

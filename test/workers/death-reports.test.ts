@@ -416,6 +416,17 @@ describe('the death of a job that was enqueued for a death', () => {
   })
 })
 
+/** Runs the program until it kills itself, and then gives the next mill on its store, and the obituaries that its worker gets. */
+async function afterKill(program: string, kind: 'sqlite' | 'redis') {
+  const store = await storeAddress(kind)
+  const child = await workerChild(program, store)
+  if (child.signalCode === null) await once(child, 'exit')
+  expect(child.signalCode).toBe('SIGKILL')
+  const { got, task } = obituaries()
+  const send = defineTask({ name: 'send', onDead: task })
+  return { mill: testMill({ store, tasks: [send, task] }), got }
+}
+
 describe('a process that is killed between the report of a death and its note', () => {
   const program = `
     import { bury, defineTask, millrace } from 'millrace'
@@ -431,13 +442,7 @@ describe('a process that is killed between the report of a death and its note', 
     'has its report repeated by the next worker, and no second job comes of it, on %s',
     { timeout: 60_000 },
     async (kind) => {
-      const store = await storeAddress(kind)
-      const child = await workerChild(program, store)
-      if (child.signalCode === null) await once(child, 'exit')
-      expect(child.signalCode).toBe('SIGKILL')
-      const { got, task } = obituaries()
-      const send = defineTask({ name: 'send', onDead: task })
-      const mill = testMill({ store, tasks: [send, task] })
+      const { mill, got } = await afterKill(program, kind)
       const { deaths } = await mill.adminParts.look()
       await mill.ready()
       expect(await deaths!.backlog(['default'], 9)).toMatchObject([{ task: 'send', count: 1 }])
@@ -471,13 +476,7 @@ describe('a process that is killed at the moment of a burial', () => {
     'leaves the death to the next worker, on %s',
     { timeout: 60_000 },
     async (kind) => {
-      const store = await storeAddress(kind)
-      const child = await workerChild(program, store)
-      if (child.signalCode === null) await once(child, 'exit')
-      expect(child.signalCode).toBe('SIGKILL')
-      const { got, task } = obituaries()
-      const send = defineTask({ name: 'send', onDead: task })
-      const mill = testMill({ store, tasks: [send, task] })
+      const { mill, got } = await afterKill(program, kind)
       const done = nextEvent(mill, 'job.completed')
       await mill.worker().start()
       await done

@@ -1,4 +1,4 @@
-/** What the addresses of stores have in common: their hosts, their encoded parts, and how they are refused. Pure. */
+/** The common parts of store addresses: hosts, percent-encoded texts, and the errors that refuse an address. Pure. */
 
 import { ConfigError } from '../errors.js'
 

@@ -17,7 +17,7 @@ import { digestId, idMistake, orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { UserConnection } from '../../stores/contract/transactions.js'
 
-/** What handlers ask of their mill: jobs to be enqueued, the members of joins, and what they need. */
+/** The calls of handlers to their mill: they enqueue jobs, read the members of joins, and get the context. */
 export interface ChildClient {
   /** The value of `ctx.context`. Throws `ConfigError` if there is none. */
   readonly context: unknown

@@ -191,7 +191,7 @@ export class JobSteps {
   }
 }
 
-/** What the function returns. An error of the codec says which step or signal it is about. */
+/** Calls the function and returns its value. If that throws an error of the codec, the error names the step or signal. */
 function ofPart<T>(part: 'step' | 'signal', name: string, convert: () => T): T {
   try {
     return convert()

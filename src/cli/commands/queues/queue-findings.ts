@@ -124,11 +124,7 @@ export async function standstills(mill: Mill, stored: readonly StoredQueue[]): P
 
 function putBackOf(queue: string, reasons: readonly WaitReason[]): FsckFinding {
   const who = reasons.length === 1 ? '1 job is' : `${reasons.length} jobs are`
-  return {
-    level: 'warning',
-    what: 'queue',
-    text: `${who} put back again and again in queue '${queue}': ${reasons[0]!.text}.`,
-  }
+  return warning('queue', `${who} put back again and again in queue '${queue}': ${reasons[0]!.text}.`)
 }
 
 /** Reasons that end by themselves. */

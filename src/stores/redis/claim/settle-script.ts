@@ -98,10 +98,10 @@ const parts: Readonly<
       readonly orMemberRun: string
       /** A branch for a job that is to wait for a signal. */
       readonly wait: string
-      /** The same for a job of which only the result is kept, and where it ran; and its definitions. */
-      readonly keptTogether: string
+      /** A branch for a job of which only the result is kept, and where it ran; and what the branch calls. */
       readonly orKeptTogether: string
-      /** Ends all of these, after all others. */
+      readonly keptTogether: string
+      /** Ends the jobs of both branches, after all others. */
       readonly endTogether: string
       /** Writes what joins are to know, and says whether some are to be told. */
       readonly flush: string
