@@ -121,11 +121,11 @@ export class ChosenJobs {
   }
 
   async #steps(where: JobFilter, open: () => Promise<ChosenAction>, cursor?: string): Promise<FilteredSteps> {
-    const { state, matches } = filterOf(where, this.#parts.shown)
+    const { state, matches, ...stored } = filterOf(where, this.#parts.shown)
     const { states, list, act, needs } = await open()
     const chosen = states.filter((one) => state === undefined || one === state)
     const all = (job: StoredJob) => matches(job) && (needs?.(job) ?? true)
-    return filteredSteps({ states: chosen, matches: all, list, act: (ids) => act({ ids }) }, cursor)
+    return filteredSteps({ ...stored, states: chosen, matches: all, list, act: (ids) => act({ ids }) }, cursor)
   }
 
   /** What an operator's verb does, and where it finds the jobs. */

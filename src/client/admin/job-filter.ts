@@ -57,11 +57,15 @@ type Matches = (job: StoredJob) => boolean
 /** The record of a job, as far as the caller may see it: a text is looked for in nothing else. */
 export type ShownRecord = (job: StoredJob) => JobRecord
 
-/** Whether a job is chosen. Throws `InvalidArgumentError` for a filter that says nothing, or something wrong. */
-export function filterOf(
-  where: JobFilter,
-  shown: ShownRecord,
-): { readonly state?: JobState; readonly matches: Matches } {
+/** A filter as it is applied. */
+interface CheckedFilter {
+  readonly matches: Matches
+  /** The group, if it names one: the store lists no others. */
+  readonly group?: string
+}
+
+/** Throws `InvalidArgumentError` for a filter that says nothing, or something wrong. */
+export function filterOf(where: JobFilter, shown: ShownRecord): CheckedFilter & { readonly state?: JobState } {
   checkFilter(where)
   const { task, state, ...listed } = where
   if (Object.values(where).every((value) => value === undefined))
@@ -74,11 +78,11 @@ export function filterOf(
   const isOfTask: Matches = ({ task: name }) =>
     task === undefined || (typeof task === 'string' ? task === name : isNameOf(task, name))
   const rest = listFilterOf(listed, shown)
-  return { ...defined({ state }), matches: (job) => isOfTask(job) && rest(job) }
+  return { ...rest, ...defined({ state }), matches: (job) => isOfTask(job) && rest.matches(job) }
 }
 
-/** Whether a listed job is chosen. Throws `InvalidArgumentError`. */
-export function listFilterOf({ group, fields, error, text, from, to }: ListFilter, shown: ShownRecord): Matches {
+/** Throws `InvalidArgumentError`. */
+export function listFilterOf({ group, fields, error, text, from, to }: ListFilter, shown: ShownRecord): CheckedFilter {
   const name = group === undefined ? undefined : groupNameOf(group)
   if (group !== undefined && name === undefined) throw new InvalidArgumentError(`group ${groupMistake(group)}`)
   if (fields !== undefined && (typeof fields !== 'object' || fields === null || Array.isArray(fields)))
@@ -87,13 +91,14 @@ export function listFilterOf({ group, fields, error, text, from, to }: ListFilte
   const kind = error === undefined ? undefined : errorKind(error)
   const sought = text === undefined ? undefined : checkedText(text)
   const [fromAt, toAt] = [momentOf(from, 'from'), momentOf(to, 'to')]
-  return (job) =>
+  const matches: Matches = (job) =>
     (name === undefined || (job.group ?? '') === name) &&
     wanted.every(([field, value]) => job.fields?.[field] === value) &&
     (kind === undefined || kindOf(job) === kind) &&
     (fromAt === undefined || job.createdAt >= fromAt) &&
     (toAt === undefined || job.createdAt < toAt) &&
     (sought === undefined || hasText(shown(job), sought))
+  return { matches, ...(name ? { group: name } : {}) }
 }
 
 const longestText = 1_000
@@ -127,12 +132,19 @@ function momentOf(given: unknown, name: string): number | undefined {
 /** The jobs that one step looks at. */
 const pageSize = 200
 
-/** An action on jobs that are found by their states. */
+/** An action on jobs that are found by their states, and perhaps by their group. */
 export interface FilteredAction {
   /** The states of the jobs that the action changes; a job that moves on meanwhile is met in a later one. */
   readonly states: readonly JobState[]
   readonly matches: Matches
-  readonly list: (query: { state: JobState; by: 'time'; limit: number; cursor?: string }) => Promise<Page>
+  readonly group?: string
+  readonly list: (query: {
+    state: JobState
+    by: 'time'
+    group?: string
+    limit: number
+    cursor?: string
+  }) => Promise<Page>
   readonly act: (ids: readonly string[]) => Promise<Step>
 }
 
@@ -149,14 +161,14 @@ export interface FilteredSteps {
  * each page of a listing by id reads all of them. Jobs that are enqueued meanwhile may be passed over. `from`: the
  * cursor at which the same action was left. The store, or this, throws `InvalidArgumentError` for another text.
  */
-export function filteredSteps({ states, matches, list, act }: FilteredAction, from?: string): FilteredSteps {
+export function filteredSteps({ states, matches, group, list, act }: FilteredAction, from?: string): FilteredSteps {
   let { left, cursor } = from === undefined ? { left: states, cursor: undefined } : placeIn(from, states)
   return {
     cursor: () => (left.length === 0 ? undefined : `${left[0]}/${cursor ?? ''}`),
     step: async () => {
       const [state] = left
       if (state === undefined) return { changed: 0, more: false }
-      const page = await list({ state, by: 'time', limit: pageSize, ...defined({ cursor }) })
+      const page = await list({ state, by: 'time', limit: pageSize, ...defined({ group, cursor }) })
       const ids = page.jobs.filter(matches).map(({ id }) => id)
       let changed = 0
       for (let more = ids.length > 0; more; ) {

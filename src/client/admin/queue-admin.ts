@@ -291,7 +291,7 @@ export class QueueAdmin {
         ...defined({ state }),
         ...(cursor && { cursor }),
       }
-      return this.#page(await this.#read((store) => recordsOf(store).list(this.name, query), noJobs), task, filter)
+      return this.#page((store, ofGroup) => recordsOf(store).list(this.name, { ...query, ...ofGroup }), task, filter)
     },
     /**
      * The job, or undefined if nothing is kept of it. In an ordered queue the live one; if there is none, its entry in
@@ -414,7 +414,7 @@ export class QueueAdmin {
       const { task, by = 'time', cursor, limit = 50, ...filter } = options
       if (task !== undefined) refuseNoTask(task, 'list({ task })')
       const query = { by: orderOf(by, ['id', 'time']), limit: limitOf(limit), ...(cursor && { cursor }) }
-      return this.#page(await this.#read((store) => morgueOf(store).list(this.name, query), noJobs), task, filter)
+      return this.#page((store, ofGroup) => morgueOf(store).list(this.name, { ...query, ...ofGroup }), task, filter)
     },
     /**
      * Puts dead jobs back, ready now, with all attempts. In an ordered queue the payloads join those of their id, even
@@ -493,11 +493,12 @@ export class QueueAdmin {
 
   /** The jobs of the task, if one is given. */
   async #page<Input, Result>(
-    { jobs, cursor }: Page,
+    list: (store: Store, ofGroup: { readonly group?: string }) => Promise<Page>,
     task: TaskOf<Input, Result> | undefined,
     filter: ListFilter,
   ): Promise<JobPage<Input, Result>> {
-    const matches = listFilterOf(filter, this.#shown)
+    const { matches, ...ofGroup } = listFilterOf(filter, this.#shown)
+    const { jobs, cursor } = await this.#read((store) => list(store, ofGroup), noJobs)
     const listed = jobs.filter((job) => (task === undefined || isNameOf(task, job.task)) && matches(job))
     const records = (await this.#recordsOf(listed)) as JobRecord<Input, Result>[]
     return { jobs: records, ...(cursor && { cursor }) }

@@ -218,7 +218,9 @@ async function report(deaths: Deaths, { queue, task, most }: Extract<Command, { 
   return unreported.map(({ number: _, ...death }) => death)
 }
 
-type ListedPage = Pick<Page, 'jobs'>
+interface ListedPage extends Pick<Page, 'jobs'> {
+  readonly hasMore?: boolean
+}
 
 /** The jobs of an ordered queue, shard by shard: between the jobs of two shards that come in one ms nothing decides. */
 async function byShard(store: Store, name: string, pages: readonly ListedPage[]): Promise<unknown> {
@@ -386,8 +388,14 @@ async function administer(records: Records, command: Administration): Promise<un
       return records.setFields(command.queue, command.id, command.fields)
     case 'get dead':
       return records.morgue.get(command.queue, command.id)
-    case 'list':
-      return pages((cursor) => records.list(command.queue, { ...command.query, ...cursor }))
+    case 'list': {
+      const { queue, query } = command
+      const turn = (cursor: { cursor?: string }) => records.list(queue, { ...query, ...cursor })
+      // Each store decides how many jobs of other groups it looks at for a page.
+      return query.group === undefined
+        ? pages(turn)
+        : [{ jobs: (await pages(turn, Number.POSITIVE_INFINITY)).flatMap(({ jobs }) => jobs) }]
+    }
     case 'list dead':
       return pages((cursor) => records.morgue.list(command.queue, { ...command.query, ...cursor }))
     case 'cancel':
@@ -435,11 +443,14 @@ async function toTheEnd(next: () => Promise<Step>): Promise<Step> {
 }
 
 /** The first pages of a listing. Of a cursor only its presence is compared: its text is the store's own affair. */
-async function pages(turn: (cursor: { cursor?: string }) => Promise<Page>): Promise<unknown[]> {
-  const turned: unknown[] = []
+async function pages(
+  turn: (cursor: { cursor?: string }) => Promise<Page>,
+  most: number = mostPages,
+): Promise<ListedPage[]> {
+  const turned: ListedPage[] = []
   for await (const { jobs, cursor } of pagesOf(turn)) {
     turned.push({ jobs, hasMore: cursor !== undefined })
-    if (turned.length === mostPages) break
+    if (turned.length === most) break
   }
   return turned
 }

@@ -13,7 +13,7 @@ import type { Command, PlannedCall, PlannedJob } from './command.js'
 import { CommandRun } from './command-run.js'
 import { commandSequence, sequenceQueues } from './command-sequence.js'
 import { joinedIds, joinedQueues, joinedSequence } from './joined-sequence.js'
-import { limitedQueues, limitedSequence } from './limited-sequence.js'
+import { limitedGroups, limitedQueues, limitedSequence } from './limited-sequence.js'
 import { orderedQueues, orderedSequence } from './ordered-sequence.js'
 import { scheduledQueues, scheduledSequence } from './scheduled-sequence.js'
 import { steppedQueues, steppedSequence } from './stepped-sequence.js'
@@ -110,6 +110,13 @@ export async function compareStores(
     if (compare === 'state') refuse('its state', differences(...comparable(await look(model), await look(subject))))
     const listing = listingAt(step, sequences[kind].queues)
     refuse('a listing', differences(await modelRun.answer(listing), await subjectRun.answer(listing)))
+    if (kind === 'limited' && traits.groups) {
+      const ofGroup = {
+        ...listing,
+        query: { ...listing.query, limit: 2, group: limitedGroups[step % limitedGroups.length]! },
+      }
+      refuse('a listing of a group', differences(await modelRun.answer(ofGroup), await subjectRun.answer(ofGroup)))
+    }
     if (kind === 'joined')
       refuse('a join', differences(await modelRun.answer(allJoins), await subjectRun.answer(allJoins)))
   }
@@ -172,7 +179,7 @@ const allJoins: Command = {
 }
 
 /** One listing after each step, each queue and order in turn: the state alone does not show the order of jobs. */
-function listingAt(step: number, queues: readonly QueueSettings[]): Command {
+function listingAt(step: number, queues: readonly QueueSettings[]): Extract<Command, { verb: 'list' }> {
   const { name } = queues[step % queues.length]!
   const by = (['time', 'id', 'retry'] as const)[Math.floor(step / queues.length) % 3]!
   return { handle: 0, verb: 'list', queue: name, query: { by, limit: 200 } }

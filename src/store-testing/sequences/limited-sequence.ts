@@ -71,7 +71,7 @@ export const limitedQueues: readonly QueueSettings[] = [
 ]
 const names = limitedQueues.map(({ name }) => name)
 const ids = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'É', '\uffee', '🎈']
-const groups = ['x', 'y', 'É', '\uffee', '🎈']
+export const limitedGroups = ['x', 'y', 'É', '\uffee', '🎈']
 
 export function limitedSequence(seed: number, steps: number): Command[] {
   const rows = [rush, rush, weighted, rated, catchUp, holdTwice, pauseGroup, crash, recovered]
@@ -107,7 +107,7 @@ function rush(dice: Dice, step: number): Command[] {
 function weighted(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(['fair', 'fair', 'slow', 'orders'])
-  const own = [dice.pick(groups), dice.pick(groups)]
+  const own = [dice.pick(limitedGroups), dice.pick(limitedGroups)]
   const jobs = ids.map((id) => ({ ...job(dice), id, ...maybe(dice, { group: dice.pick(own) }, 0.9) }))
   const by = { worker: dice.pick(workers), leaseMs: 30_000 }
   const claim = (): Command => {
@@ -128,7 +128,7 @@ function weighted(dice: Dice, step: number): Command[] {
 }
 
 function rated(dice: Dice, step: number): Command[] {
-  const group = dice.pick(groups)
+  const group = dice.pick(limitedGroups)
   const jobs = dice.several(4, 8, () => ({ ...job(dice), group }))
   return ratedGroup(dice, limitedQueues, { callId: `call-${step}`, group, jobs })
 }
@@ -162,7 +162,7 @@ function catchUp(dice: Dice, step: number): Command[] {
 function crash(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(names)
-  const group = dice.pick(groups)
+  const group = dice.pick(limitedGroups)
   const ask = (limit: number, leaseMs: number, alone: boolean): Command => {
     return { handle, verb: 'claim', from: [{ queue, limit }], by: { worker: dice.pick(workers), leaseMs, alone } }
   }
@@ -194,7 +194,7 @@ function crash(dice: Dice, step: number): Command[] {
 function recovered(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(['mail', 'slow'])
-  const group = dice.pick(groups)
+  const group = dice.pick(limitedGroups)
   const by = { worker: dice.pick(workers), leaseMs: 30_000 }
   const claim: Command = { handle, verb: 'claim', from: [{ queue, limit: 5 }], by }
   const enqueue = (i: number): Command => {
@@ -220,7 +220,7 @@ function holdTwice(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(names)
   const by = { worker: dice.pick(workers), leaseMs: 30_000 }
-  const group = dice.pick(groups)
+  const group = dice.pick(limitedGroups)
   const of = dice.pick(['queue', 'group'] as const)
   const jobs = () => dice.several(3, 5, () => ({ ...job(dice), ...maybe(dice, { group }, 0.8) }))
   const enqueue = (i: number): Command => {
@@ -251,7 +251,7 @@ function holdTwice(dice: Dice, step: number): Command[] {
 function pauseGroup(dice: Dice, step: number): Command[] {
   const handle = dice.whole(0, 1)
   const queue = dice.pick(names)
-  const group = dice.pick(groups)
+  const group = dice.pick(limitedGroups)
   const claim: Command = {
     handle,
     verb: 'claim',
@@ -292,9 +292,9 @@ function command(dice: Dice, step: number): Command {
     [1, () => ({ handle, verb: 'open', queues: [changedSettings(dice)], ...maybe(dice, { follows: true }, 0.2) })],
     [2, () => ({ handle, ...changedRunning(dice) })],
     [0.5, () => ({ handle, verb: 'reopen' })],
-    [4, () => ({ handle, verb: 'throttle', queue, ...maybe(dice, { group: dice.pick(groups) }) })],
+    [4, () => ({ handle, verb: 'throttle', queue, ...maybe(dice, { group: dice.pick(limitedGroups) }) })],
     [1.5, () => ({ handle, verb: 'set throttle', ...changedRules(dice, limitedQueues) })],
-    [1.5, () => ({ handle, ...changedRate(dice, limitedQueues, dice.pick(groups)) })],
+    [1.5, () => ({ handle, ...changedRate(dice, limitedQueues, dice.pick(limitedGroups)) })],
     [1, () => ({ handle, verb: 'rates', queue, limit: dice.whole(0, 3) })],
     [
       2,
@@ -303,12 +303,12 @@ function command(dice: Dice, step: number): Command {
         verb: 'holds',
         queue,
         limit: dice.whole(0, 3),
-        ...maybe(dice, { groups: dice.several(0, 3, () => dice.pick(groups)) }),
+        ...maybe(dice, { groups: dice.several(0, 3, () => dice.pick(limitedGroups)) }),
       }),
     ],
-    [2, () => ({ handle, verb: 'release', queue, ...maybe(dice, { group: dice.pick(groups) }, 0.7) })],
-    [1.5, () => ({ handle, verb: 'pause group', queue, group: dice.pick(groups) })],
-    [3, () => ({ handle, verb: 'resume group', queue, group: dice.pick(groups) })],
+    [2, () => ({ handle, verb: 'release', queue, ...maybe(dice, { group: dice.pick(limitedGroups) }, 0.7) })],
+    [1.5, () => ({ handle, verb: 'pause group', queue, group: dice.pick(limitedGroups) })],
+    [3, () => ({ handle, verb: 'resume group', queue, group: dice.pick(limitedGroups) })],
     [1, () => ({ handle, verb: 'depth', queues: names })],
     [0.5, () => ({ handle, verb: dice.pick(['queues', 'workers'] as const) })],
     [1, () => ({ handle, verb: 'get', queue, id: dice.pick(ids) })],
@@ -349,7 +349,7 @@ function job(dice: Dice): PlannedJob {
     payload: `{"n":${dice.whole(0, 3)}}`,
     priority: 0,
     rememberMs: 0,
-    ...maybe(dice, { group: dice.pick(groups) }, 0.8),
+    ...maybe(dice, { group: dice.pick(limitedGroups) }, 0.8),
     ...dice.weighted<Partial<PlannedJob>>([
       [8, {}],
       [1, { delayMs: dice.pick([1, 1_000, 5_000]) }],
@@ -375,7 +375,7 @@ function claim(dice: Dice) {
   return { from, by }
 }
 
-function weights(dice: Dice, of = [...groups, '']): Record<string, number> {
+function weights(dice: Dice, of = [...limitedGroups, '']): Record<string, number> {
   return Object.fromEntries(dice.several(1, 3, () => [dice.pick(of), dice.pick([1, 2, 3, 100])] as const))
 }
 

@@ -127,6 +127,11 @@ export interface ListQuery {
    * waiting (in the order of their enqueues), then completed and dead (latest first). `'retry'`: waiting and running jobs that failed, fewest failures first.
    */
   readonly by: 'id' | 'time' | 'retry'
+  /**
+   * Only jobs of this group. A page may then have fewer jobs than `limit`, even none, though it has a cursor. Of the ready jobs in
+   * the order of time those of other groups cost nothing.
+   */
+  readonly group?: string
   /** The end of the page before; opaque. Any other text throws `InvalidArgumentError`. */
   readonly cursor?: string
   /** 1 … 200. */
@@ -152,7 +157,7 @@ export interface Morgue {
   /** Lists dead jobs by id, or latest first. */
   list(
     queue: string,
-    query: { readonly by: 'id' | 'time'; readonly cursor?: string; readonly limit: number },
+    query: Pick<ListQuery, 'group' | 'cursor' | 'limit'> & { readonly by: 'id' | 'time' },
   ): Promise<Page>
   /**
    * Puts dead jobs back into the queue: ready now, attempt 1, 0 crashes, with the last error. `'failed'` means all. In

@@ -29,6 +29,28 @@ it.each([
   expect(await buffersOf(client, call)).toBeLessThan(mostBuffers)
 })
 
+it('a page of the ready jobs of a group reads those alone, however many other groups have', async () => {
+  const { store, client, schema } = await scene()
+  const enqueue = async (from: number, to: number) => {
+    const some = Array.from({ length: to - from }, (__, n) => ({
+      ...{ id: `job-${from + n}`, group: (from + n) % 500 === 7 ? 'acme' : `g${n % 40}`, task: 't', payload: '{}' },
+      ...{ priority: 0, rememberMs: 0 },
+    }))
+    await store.enqueue([{ callId: `call-${from}`, queue: 'mail', jobs: some, hasNewIds: true }])
+  }
+  const call = `SELECT ${schema}.list_2(ARRAY(SELECT qid FROM ${schema}.queue), 'time', '{1}', NULL, 11, 'acme')`
+  await client.query(`ANALYZE ${schema}.job, ${schema}.ended`)
+  await enqueue(0, few)
+  await client.query(call)
+  await enqueue(few, jobs)
+  const query = { state: 'ready', by: 'time', group: 'acme', limit: 10 } as const
+  const { jobs: first, cursor } = await store.records.list('mail', query)
+  expect(first.map(({ id }) => id)).toEqual(Array.from({ length: 10 }, (_, n) => `job-${n * 500 + 7}`))
+  expect((await store.records.list('mail', { ...query, cursor: cursor! })).jobs).toHaveLength(6)
+  // For each job of the page its row, and what it might have beside it.
+  expect(await buffersOf(client, call)).toBeLessThan(20 * 11)
+})
+
 it.each([
   ['the backlog of deaths', 'death_backlog_1', '20'],
   ['a look at the oldest deaths of tasks', 'unreported_1', `'{task-1,task-2}', 20, '{2,5}'`],

@@ -4,6 +4,7 @@
  */
 
 import type { Claim } from '#src/stores/contract/claim.js'
+import type { ListQuery } from '#src/stores/contract/job-records.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { ClaimKey } from '#src/stores/contract/settle.js'
@@ -370,11 +371,12 @@ export class EveryOperation {
 
   /** Each listing, and how it goes on. */
   #lists(name: string): void {
+    const turn = (query: Omit<ListQuery, 'limit'>) => {
+      for (let cursor: string | undefined, page = 0; page === 0 || (cursor !== undefined && page < 3); page += 1)
+        cursor = this.#read('list', name, { ...query, limit: 1, ...(cursor === undefined ? {} : { cursor }) }).cursor
+    }
     for (const order of ['id', 'time', 'retry'] as const)
-      for (const state of states) {
-        const query = { by: order, limit: 1, ...(state === undefined ? {} : { state }) }
-        for (let cursor: string | undefined, page = 0; page === 0 || (cursor !== undefined && page < 3); page += 1)
-          cursor = this.#read('list', name, { ...query, ...(cursor === undefined ? {} : { cursor }) }).cursor
-      }
+      for (const state of states) turn({ by: order, ...(state === undefined ? {} : { state }) })
+    turn({ by: 'time', state: 'ready', group: 'g0' })
   }
 }

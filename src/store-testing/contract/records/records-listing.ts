@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { InvalidArgumentError } from '../../../core/errors.js'
 import { pagesOf } from '../../../core/values/pages.js'
 import type { ListQuery } from '../../../stores/contract/job-records.js'
-import { plainCase, plainConcern, priority, records } from '../scenes/contract-case.js'
+import type { NewJob } from '../../../stores/contract/new-job.js'
+import { groups, plainCase, plainConcern, priority, records } from '../scenes/contract-case.js'
 import type { Scene } from '../scenes/scene.js'
 
 export const recordsListing = plainConcern('records: listing', [records], {
@@ -143,6 +144,67 @@ export const recordsListing = plainConcern('records: listing', [records], {
       assert.deepEqual(await listed(scene, { state, by: 'time' }), [id])
     }
   },
+
+  'a list of a group shows its jobs alone, in the order of the whole list': plainCase(
+    [records, groups, priority],
+    async (scene) => {
+      const thrice = (id: string, more: Partial<NewJob> = {}) => [
+        { ...more, id, group: 'x' },
+        { ...more, id: `${id} of y`, group: 'y' },
+        { ...more, id: `${id} of none` },
+      ]
+      await scene.addSuspects(...thrice('suspect'))
+      await scene.add(...thrice('dead'), ...thrice('done'), ...thrice('run'), ...thrice('again'))
+      const { claims } = await scene.claim({ limit: 12 })
+      assert.equal(claims.length, 12)
+      for (const claim of claims) {
+        if (claim.id.startsWith('dead'))
+          await scene.end(claim, { kind: 'bury', error: 'broken', reason: 'unrecoverable' })
+        if (claim.id.startsWith('done')) await scene.end(claim, { kind: 'complete', result: { payload: '1' } })
+        if (claim.id.startsWith('again')) await scene.end(claim, { kind: 'retry', delayMs: 60_000 })
+      }
+      await scene.add(...thrice('second'), ...thrice('third'), ...thrice('first', { priority: 1 }))
+      await scene.add(...thrice('later', { delayMs: 1_000 }))
+
+      for (const by of ['id', 'time', 'retry'] as const) {
+        const whole = (await paged(scene, { by, limit: 200 })).flat()
+        for (const limit of [1, 2, 200])
+          assert.deepEqual(
+            (await paged(scene, { by, limit, group: 'x' })).flat(),
+            whole.filter((id) => !id.includes(' of ')),
+          )
+      }
+      assert.deepEqual((await paged(scene, { by: 'time', limit: 5, group: 'z' })).flat(), [])
+      const { jobs } = await scene.records.morgue.list(scene.queue, { by: 'time', limit: 5, group: 'x' })
+      assert.deepEqual(
+        jobs.map(({ id }) => id),
+        ['dead'],
+      )
+    },
+  ),
+
+  'a page of the ready jobs of a group is not shorter for those of others between them': plainCase(
+    [records, groups, priority],
+    async (scene) => {
+      for (const order of ['fifo', 'lifo'] as const) {
+        await scene.openQueue({ name: order, order })
+        for (let n = 1; n <= 5; n += 1)
+          await scene.enqueue(
+            [{ id: `x${n}`, group: 'x' }, ...['a', 'b', 'c', 'd'].map((name) => ({ id: `${name}${n}`, group: 'y' }))],
+            { queue: order },
+          )
+        const pages: string[][] = []
+        const query = { state: 'ready', by: 'time', limit: 2, group: 'x' } as const
+        for await (const { jobs } of pagesOf((from) => scene.records.list(order, { ...query, ...from })))
+          pages.push(jobs.map(({ id }) => id))
+
+        assert.deepEqual(
+          pages,
+          order === 'fifo' ? [['x1', 'x2'], ['x3', 'x4'], ['x5']] : [['x5', 'x4'], ['x3', 'x2'], ['x1']],
+        )
+      }
+    },
+  ),
 
   async 'pages follow one another without a gap or a repeat, and the last has no cursor'(scene) {
     const ids = Array.from({ length: 23 }, (_, i) => `job-${String(i).padStart(2, '0')}`)

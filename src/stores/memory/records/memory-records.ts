@@ -318,6 +318,7 @@ function page(shards: readonly MemoryQueue[], query: ListQuery, now: number): Pa
   const found = shards
     .flatMap((shard) => shard.kept().filter((job) => !shard.isHidden(job, now)))
     .filter((job) => query.state === undefined || job.state === query.state)
+    .filter((job) => query.group === undefined || job.spec.group === query.group)
     .filter((job) => query.by !== 'retry' || (job.attempt > 1 && isWaitingOrRunning(job.state)))
     .map((job) => ({ job, position: positions[query.by](job, shards[0]!.settings) }))
     .filter(({ position }) => after === undefined || comparePositions(position, after) > 0)

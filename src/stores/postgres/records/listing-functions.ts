@@ -72,15 +72,16 @@ const isShown =
 const pools = `unnest('{0,2,1}'::int[])`
 
 /**
- * Takes the shards of a queue, the order, the states, the position after which to go on or null, and a limit. Returns
- * `[position, row]` of the next jobs that are not past their time. Jobs of an ordered queue that are otherwise equal are in the
+ * Takes the shards of a queue, the order, the states, the position after which to go on or null, a limit, and a group or null.
+ * Returns `[position, row]` of the next jobs that are not past their time; the row is null if the job is not of the group, but in the
+ * order of time there are no such ready jobs in the pools without suspects. Jobs of an ordered queue that are otherwise equal are in the
  * order of their ids.
  *
  * A walk in the order of ids asks for the queue within the index of ids: what other queues have between costs its pages there.
  */
 export const listJobs = sqlFunction(
-  'list_1',
-  'p_qids int[], p_by text, p_states int[], p_after json, p_most int',
+  'list_2',
+  'p_qids int[], p_by text, p_states int[], p_after json, p_most int, p_group text',
   'json',
   `DECLARE t bigint := @.us(); q @.queue; by_time boolean := p_by = 'time'; by_id boolean := p_by = 'id'; has_tie boolean; walks boolean := p_states && '{0,1}'; a bigint[]; a_tie text := '';
   a_id text; path int; found json;
@@ -102,7 +103,12 @@ BEGIN
     UNION ALL
     SELECT u.q, l.id, l.seq, true, ARRAY[1, (pool = 1)::int, l.rank, l.stamp] || CASE WHEN has_tie THEN ARRAY[l.seq] ELSE '{}' END
       FROM shard u, ${pools} pool, LATERAL @.line_1(u.q, pool, true, has_tie, CASE WHEN path = 1 AND a[2] = (pool = 1)::int THEN a[3:] END, a_tie, p_most) l
-      WHERE by_time AND path <= 1 AND 1 = ANY (p_states) AND (path < 1 OR a[2] <= (pool = 1)::int)
+      WHERE by_time AND path <= 1 AND 1 = ANY (p_states) AND (path < 1 OR a[2] <= (pool = 1)::int) AND (pool = 1 OR p_group IS NULL)
+    UNION ALL
+    SELECT u.q, l.id, l.seq, true, ARRAY[1, 0, l.rank, l.stamp] || CASE WHEN has_tie THEN ARRAY[l.seq] ELSE '{}' END
+      FROM shard u, LATERAL (SELECT j.id, j.rank, j.stamp, j.seq FROM @.job j WHERE j.qid = u.q AND j.grp = p_group AND j.pool = 2 AND ${isReady}
+        AND (path < 1 OR (j.rank, j.stamp, j.seq) >= (a[3], a[4], a[5])) ORDER BY j.qid, j.grp, j.rank, j.stamp, j.seq LIMIT p_most + 1) l
+      WHERE by_time AND p_group IS NOT NULL AND path <= 1 AND 1 = ANY (p_states) AND (path < 1 OR a[2] = 0)
     UNION ALL
     SELECT u.q, l.id, l.seq, true, ARRAY[2, abs(l.stamp)]
       FROM shard u, ${pools} pool, LATERAL @.line_1(u.q, pool, false, has_tie, CASE WHEN path = 2 THEN a[2:] END, a_tie, p_most) l
@@ -136,8 +142,8 @@ BEGIN
     ORDER BY CASE WHEN by_id THEN id END, place, tie LIMIT p_most)
   SELECT json_agg(json_build_array(
       CASE WHEN by_id THEN json_build_array(p.id, p.place[1]) WHEN has_tie THEN to_json(p.place::text[] || p.tie) ELSE to_json(p.place) END,
-      CASE WHEN p.is_live THEN (SELECT ${liveRow(false)} FROM ${liveTables} WHERE j.id = p.id AND j.qid + 0 = p.qid)
-        ELSE (SELECT ${endedRow(false)} FROM ${endedTables} WHERE e.id = p.id AND e.qid + 0 = p.qid) END)
+      CASE WHEN p.is_live THEN (SELECT ${liveRow(false)} FROM ${liveTables} WHERE j.id = p.id AND j.qid + 0 = p.qid AND (p_group IS NULL OR j.grp = p_group))
+        ELSE (SELECT ${endedRow(false)} FROM ${endedTables} WHERE e.id = p.id AND e.qid + 0 = p.qid AND (p_group IS NULL OR e.grp = p_group)) END)
     ORDER BY CASE WHEN by_id THEN p.id END, p.place, p.tie) INTO found FROM page p;
   RETURN coalesce(found, '[]');
 END`,

@@ -58,15 +58,16 @@ export class PostgresLook {
     return isRemembered(job, now) ? memoryOf(row) : undefined
   }
 
-  async list(name: string, { by, cursor, limit, state }: ListQuery): Promise<Page> {
+  async list(name: string, { by, cursor, limit, state, group }: ListQuery): Promise<Page> {
     const { shards, leaving } = await this.#queues.current(name)
     const all = [...shards, ...leaving]
     const after = cursor === undefined ? null : positionIn(cursor, by, isPosition(shards[0]!, by))
     const states =
       state === undefined ? stateNames.map((_, i) => i) : [(stateNames as readonly string[]).indexOf(state)]
-    const values = [all.map(({ qid }) => qid), by, states, after === null ? null : JSON.stringify(after), limit + 1]
-    const found = (await this.#connection.call(listJobs, values)) as [position: ListPosition, row: Row][]
-    const jobs = found.slice(0, limit).map(([, row]) => recordFrom(name, row))
+    const from = after === null ? null : JSON.stringify(after)
+    const values = [all.map(({ qid }) => qid), by, states, from, limit + 1, group ?? null]
+    const found = (await this.#connection.call(listJobs, values)) as [position: ListPosition, row: Row | null][]
+    const jobs = found.slice(0, limit).flatMap(([, row]) => (row === null ? [] : [recordFrom(name, row)]))
     const last = found[limit - 1]
     return found.length > limit ? { jobs, cursor: cursorAt(ofNumbers(last![0], by), by) } : { jobs }
   }
@@ -82,7 +83,7 @@ function ofNumbers(position: ListPosition, by: ListQuery['by']): ListPosition {
   return [...position.slice(0, -1).map(Number), position.at(-1)!]
 }
 
-/** The lengths of the positions by time, by their first number: see `list_1`. */
+/** The lengths of the positions by time, by their first number: see `list_2`. */
 const lengths = [3, 5, 3, 3, 3, 3]
 
 function isPosition({ kind }: NumberedQueue, by: ListQuery['by']): (parts: readonly unknown[]) => boolean {

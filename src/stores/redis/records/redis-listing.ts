@@ -37,7 +37,7 @@ export class RedisListing {
     )
     const found = pages.flat().sort((a, b) => comparePositions(a.position, b.position))
     const page = found.slice(0, query.limit)
-    const jobs = page.map(({ job }) => job)
+    const jobs = page.flatMap(({ job }) => (query.group === undefined || job.group === query.group ? [job] : []))
     return found.length > page.length ? { jobs, cursor: cursorAt(page.at(-1)!.position, query.by) } : { jobs }
   }
 
@@ -55,7 +55,7 @@ export class RedisListing {
       let from = startIn(section, after)
       if (from === 'past') continue
       for (let isMore = true; isMore && found.length < most; ) {
-        const ids = await this.#idsIn(shard, section, from, most, isLifo)
+        const ids = await this.#idsIn(shard, section, from, most, isLifo, query.group)
         const views = await this.#view(shard, section.name === 'dead' ? 'dead' : 'live', ids)
         isMore = false
         for (const view of views) {
@@ -138,11 +138,12 @@ export class RedisListing {
     after: ListPosition | undefined,
     most: number,
     isLifo: boolean,
+    group = '',
   ): Promise<string[]> {
     const numbers = after?.slice(0, -1).map(Number) ?? []
     const bytes =
       after === undefined ? '' : Buffer.concat([bytesOf(numbers, isLifo), Buffer.from(String(after.at(-1)))])
-    const reply = await this.#queues.run(shard, sectionScripts, [name, bytes, String(most)])
+    const reply = await this.#queues.run(shard, sectionScripts, [name, bytes, String(most), group])
     if (name !== 'running') return listIn(reply).map(textIn)
     return rowsIn(reply, 2)
       .map(([id, claim]) => ({ id: textIn(id), ...readClaim(bytesIn(claim)) }))

@@ -3,9 +3,20 @@
 import { byteOrder } from '../lua/prelude.js'
 import { readerPair } from '../lua/script-kinds.js'
 
+/** Ends the script with the ids in the lane of the group, if one is asked for. */
+const inLane = `
+local lane = ARGV[4] .. '\\0'
+if section == 'ready' and #lane > 1 then
+  local ids = call('ZRANGE', LANES, after == '' and '[' .. lane or '(' .. lane .. after, '(' .. ARGV[4] .. '\\1', 'BYLEX', 'LIMIT', 0, most)
+  for i, member in ipairs(ids) do ids[i] = sub(member, #lane + 16) end
+  return ids
+end
+`
+
 /**
  * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, joining, completed, dead, retries, running), place to
- * continue after, with its id, or '', most jobs.
+ * continue after, with its id, or '', most jobs, group or ''. Of the ready jobs only those of the group are looked at; the other
+ * sections have all their jobs.
  * Returns ids in the order of the section; for running jobs, in no order, each id and its claim.
  */
 const plain = `
@@ -19,7 +30,7 @@ local function is_place_before(a, b)
 end
 ${byteOrder}local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if section == 'running' then return call('HGETALL', CLAIMS) end
-local ids = {}
+${inLane}local ids = {}
 local sets = { suspects = { SUSPECTS, 16 }, scheduled = { SCHEDULED, 14 }, joining = { JOINING, 14 }, completed = { COMPLETED, 13, true }, dead = { DEAD, 13, true }, retries = { RETRIES, 10 } }
 -- Failed jobs that wait for a signal are behind the retries.
 local last = section == 'retries' and '(\\255\\255\\255' or '+'
@@ -84,13 +95,14 @@ return ids
 
 /**
  * KEYS: those of one shard. ARGV: section (ready, suspects, scheduled, dead, retries, running), place to continue
- * after, with its id, or '', most jobs.
+ * after, with its id, or '', most jobs, group or ''. Of the ready jobs only those of the group are looked at; the other sections have
+ * all their jobs.
  * Returns ids in the order of the section, the latest dead first; for running jobs, in no order, each id and its claim.
  */
 const ordered = `
 local section, after, most = ARGV[1], ARGV[2], tonumber(ARGV[3])
 if section == 'running' then return call('HGETALL', CLAIMS) end
-local ids = {}
+${inLane}local ids = {}
 if section ~= 'dead' then
   local key, from = unpack(({ ready = { READY, 16 }, suspects = { SUSPECTS, 16 }, scheduled = { SCHEDULED, 14 }, retries = { RETRIES, 10 } })[section])
   local function members(set) return call('ZRANGE', set, after == '' and '-' or '(' .. after, '+', 'BYLEX', 'LIMIT', 0, most) end

@@ -113,9 +113,15 @@ export const poolJobs = {
 
 /** Together these are all ready jobs. Each says for all of its jobs whether they are suspects. */
 export const readyPools = [
-  { where: pools.free, suspect: 0 },
-  { where: pools.grouped, suspect: 0 },
-  { where: pools.suspects, suspect: 1 },
+  { where: pools.free, index: 'job_ready', suspect: 0 },
+  { where: pools.grouped, index: 'job_ready', suspect: 0 },
+  { where: pools.suspects, index: 'job_ready', suspect: 1 },
+] as const
+
+/** Together these are all ready jobs of any one group, which is to be asked for. */
+export const groupPools = [
+  { where: pools.grouped, index: 'job_lane', suspect: 0 },
+  { where: pools.suspects, index: 'job_ready', suspect: 1 },
 ] as const
 
 const readyIndexes = `

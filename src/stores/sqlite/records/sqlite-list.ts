@@ -7,7 +7,7 @@ import { dead, type JobRow, running, stateNames } from '../../rows/job-row.js'
 import { morgueOf } from '../../rows/queue-row.js'
 import type { Row, SqlValue } from '../../rows/stored-text.js'
 import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
-import { readyPools } from '../file/sqlite-schema.js'
+import { groupPools, readyPools } from '../file/sqlite-schema.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { SqliteLook } from './sqlite-look.js'
@@ -31,6 +31,16 @@ interface ListPath {
   /** The part before or after the others in its positions, which tells them from the positions of other paths. */
   readonly prefix?: number
   readonly suffix?: number
+}
+
+/**
+ * The part of a path that is read: its first rows after a position, at most `limit`. A lane has those of the group alone; no
+ * index has other states by their groups, and a page must not read a whole queue for a few jobs.
+ */
+interface PathPart {
+  readonly after: ListPosition | undefined
+  readonly limit: number
+  readonly group?: string | undefined
 }
 
 interface FoundRow {
@@ -84,7 +94,7 @@ export class SqliteList {
   }
 
   list(name: string, query: ListQuery): Page {
-    const { cursor, by, limit } = query
+    const { cursor, by, limit, group } = query
     const queues = this.#transaction.queues.rowsOf(name)
     const { kind } = queues[0]!
     const after = cursor === undefined ? undefined : positionIn(cursor, by, isPosition(kind, by))
@@ -94,48 +104,54 @@ export class SqliteList {
     for (const one of paths) {
       if (by === 'time' && (found.length > limit || (after !== undefined && one.prefix! < Number(after[0])))) continue
       const isAfter = after !== undefined && (by !== 'time' || one.prefix === after[0])
-      found.push(...this.#found(one, queues, isAfter ? after : undefined, limit + 1))
+      found.push(...this.#found(one, queues, { after: isAfter ? after : undefined, limit: limit + 1, group }))
     }
     if (paths.length > 1 && by === 'id') found.sort((a, b) => comparePositions(a.position, b.position))
     const page = found.slice(0, limit)
-    const jobs = page.map(({ queue, row }) => this.#look.listed(queue, row))
+    const wanted = page.filter(({ row }) => group === undefined || row.grp === group)
+    const jobs = wanted.map(({ queue, row }) => this.#look.listed(queue, row))
     return found.length > page.length && page.length > 0
       ? { jobs, cursor: cursorAt(page.at(-1)!.position, by) }
       : { jobs }
   }
 
-  /** The first rows of a path after a position, at most `limit`, over all shards. */
-  #found(one: ListPath, queues: readonly QueueRow[], after: ListPosition | undefined, limit: number): FoundRow[] {
+  /** The first rows of a path, over all shards. */
+  #found(one: ListPath, queues: readonly QueueRow[], part: PathPart): FoundRow[] {
     const found = queues.flatMap((queue) =>
-      this.#rowsOf(one, queue, after, limit).map((row) => ({ queue, row, position: positionOf(one, queue.kind, row) })),
+      this.#rowsOf(one, queue, part).map((row) => ({ queue, row, position: positionOf(one, queue.kind, row) })),
     )
-    return found.sort((a, b) => comparePositions(a.position, b.position)).slice(0, limit)
+    return found.sort((a, b) => comparePositions(a.position, b.position)).slice(0, part.limit)
   }
 
-  #rowsOf(one: ListPath, queue: QueueRow, after: ListPosition | undefined, limit: number): (Row & JobRow)[] {
-    if (one.columns[0] !== 'suspect') return this.#rows(one, queue, after, limit)
+  #rowsOf(one: ListPath, queue: QueueRow, part: PathPart): (Row & JobRow)[] {
+    const { after, group } = part
+    if (one.columns[0] !== 'suspect') return this.#rows(one, queue, part)
     // Each pool has an index in this order, which finds the next page without going past the earlier ones.
     const [, ...columns] = one.columns
-    return readyPools.flatMap(({ where, suspect }) => {
+    return (group === undefined ? readyPools : groupPools).flatMap(({ where, index, suspect }) => {
       const [prefix, from, ...behind] = after ?? []
       if (from !== undefined && suspect < Number(from)) return []
       const isWithin = after !== undefined && suspect === from
-      return this.#rows({ ...one, where, columns }, queue, isWithin ? [prefix!, ...behind] : undefined, limit)
+      const pool = { ...one, where, index, columns }
+      return this.#rows(pool, queue, { ...part, after: isWithin ? [prefix!, ...behind] : undefined })
     })
   }
 
-  #rows(one: ListPath, queue: QueueRow, after: ListPosition | undefined, limit: number): (Row & JobRow)[] {
+  #rows(one: ListPath, queue: QueueRow, { after, limit, group }: PathPart): (Row & JobRow)[] {
     const { where, columns, descending, isDead, index } = one
+    const isLane = index === 'job_lane'
+    const bound = after === undefined ? [] : boundPosition(one, queue.kind, after)
+    if (isLane) bound.push(group!)
+    const ofGroup = isLane ? `AND grp = ?${4 + bound.length}` : ''
     const order = [...columns, tieOf(one, queue.kind)].map((column) =>
       descending && column !== 'position' ? `${column} DESC` : column,
     )
     const statement = this.#transaction.prepared(
-      `SELECT * FROM job INDEXED BY ${index} WHERE qid = ?1 AND ${where} AND ${visible} ${after === undefined ? '' : beyond(one, queue.kind)} ORDER BY ${order.join(', ')} LIMIT ?4`,
+      `SELECT * FROM job INDEXED BY ${index} WHERE qid = ?1 AND ${where} AND ${visible} ${ofGroup} ${after === undefined ? '' : beyond(one, queue.kind)} ORDER BY ${order.join(', ')} LIMIT ?4`,
     )
     const now = this.#transaction.clock.now()
     const deadBy = queue.dead_age_ms === null ? null : now - queue.dead_age_ms
     const values: SqlValue[] = [isDead ? morgueOf(queue) : queue.qid, now, deadBy, limit]
-    const bound = after === undefined ? [] : boundPosition(one, queue.kind, after)
     return statement.all(...values, ...bound) as (Row & JobRow)[]
   }
 }

@@ -49,7 +49,7 @@ export class SqsMorgue implements Morgue {
   }
 
   /** Lists the first `limit` that SQS gives: it knows no pages. Throws `InvalidArgumentError` for a cursor. */
-  async list(queue: string, { by, cursor, limit }: Parameters<Morgue['list']>[1]): Promise<Page> {
+  async list(queue: string, { by, cursor, limit, group }: Parameters<Morgue['list']>[1]): Promise<Page> {
     if (cursor !== undefined)
       throw new InvalidArgumentError('a cursor must be that of a page before; SQS knows no pages, and gives none.')
     const of = await this.#queues.get(queue)
@@ -62,7 +62,8 @@ export class SqsMorgue implements Morgue {
       by === 'id'
         ? (a: DeadJob, b: DeadJob) => compareBytes(idOf(a), idOf(b))
         : (a: DeadJob, b: DeadJob) => b.sentAt - a.sentAt
-    return { jobs: found.sort(order).map((job) => deadRecord(job, of)) }
+    const jobs = found.sort(order).map((job) => deadRecord(job, of))
+    return { jobs: group === undefined ? jobs : jobs.filter((job) => job.group === group) }
   }
 
   /** Sends into the queue first, and deletes after: between the two the job exists twice, and is never missing. */
