@@ -203,8 +203,12 @@ export class Executor {
     return () => ({ kind: 'complete', result: undefined })
   }
 
-  /** Whether the handler may begin: a throttle counts the handler's first line, whatever came before. */
+  /**
+   * Whether the handler may begin: a throttle counts the handler's first line, whatever came before. Throws the reason if the
+   * execution was aborted meanwhile: its job may run elsewhere by now.
+   */
   #begins(execution: Execution): boolean {
+    if (execution.abortReason !== undefined) throw execution.abortReason
     // Most queues have no throttle; and a middleware may call the handler again.
     if (execution.start === undefined || execution.handlerAt !== undefined) return true
     const now = this.#surroundings.clock.mono()

@@ -40,6 +40,25 @@ describe.each(storeKinds)('stopping, on %s', (kind) => {
     for (const job of jobs) expect(await job.record()).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
   })
 
+  it('begins no handler of a job that it has given up while the job was still being checked', async () => {
+    const [answers, runs]: [((isDue: boolean) => void)[], number[]] = [[], []]
+    const shouldRun = () => new Promise<boolean>((answer) => answers.push(answer))
+    const asked = defineTask({ name: 'asked', shouldRun, run: (input: number) => void runs.push(input) })
+    const m = testMill({ tasks: [asked] }, kind)
+    const job = await m.enqueue(asked, 1)
+    const started = nextEvent(m, 'job.started')
+    const worker = m.worker()
+    await worker.start()
+    await started
+
+    await worker.stop({ grace: 10 })
+    for (const answer of answers) answer(true)
+    await new Promise(setImmediate)
+
+    expect([answers.length, runs]).toEqual([1, []])
+    expect(await job.record()).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
+  })
+
   it('is limited by its grace even if the store accepts no settles', { timeout: 20_000 }, async () => {
     const { prototype }: { prototype: Store } = storeClasses[kind]
     const task = scriptedTask()
