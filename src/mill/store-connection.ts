@@ -95,9 +95,9 @@ export class StoreConnection {
     return this.#store
   }
 
-  /** The opened store, if it is open by now. */
+  /** The opened store, if it is open by now; also while a closing mill waits for its handlers. */
   get ready(): Store | undefined {
-    this.refuseClosed()
+    if (this.#ready === undefined) this.refuseClosed()
     return this.#ready
   }
 
@@ -214,6 +214,7 @@ export class StoreConnection {
     await Promise.all([this.#publisher?.close(), this.#meter?.close()])
     const connection = await this.#connection?.catch(() => undefined)
     await connection?.keeper.stop()
+    this.#ready = undefined
     const store = await this.#unopened?.catch(() => undefined)
     if (store !== this.#given) await store?.close()
   }

@@ -55,6 +55,33 @@ it('the job ends with the commit, together with its effect and its child', async
   expect(refused).toEqual([])
 })
 
+it('a handler that a closing mill waits for may still end its job in its transaction', async () => {
+  let goOn = () => {}
+  const { mill, pay, next, db, table, store } = await scene(async (input, ctx) => {
+    await new Promise<void>((resolve) => (goOn = resolve))
+    await db.query('BEGIN')
+    await db.query(`INSERT INTO ${table} VALUES ($1)`, [input])
+    await ctx.enqueueIn(db, next, null)
+    await ctx.completeIn(db)
+    await db.query('COMMIT')
+  })
+  const started = nextEvent(mill, 'job.started')
+  const completed = nextEvent(mill, 'job.completed')
+  await mill.enqueue(pay, 'a')
+  await mill.worker({ queues: ['pays'] }).start()
+  await started
+  const closed = mill.close()
+  goOn()
+  await completed
+  await closed
+
+  expect((await db.query(`SELECT id FROM ${table}`)).rows).toEqual([{ id: 'a' }])
+  expect(() => mill.enqueueIn(db, next, null)).toThrow(expect.objectContaining({ code: 'closed' }))
+  const other = millrace({ store, queues: { nexts: {} } })
+  onTestFinished(() => other.close())
+  expect((await other.depths(['nexts']))[0]).toMatchObject({ ready: 1 })
+})
+
 it('a job whose transaction was rolled back has not ended, whatever its handler returns', async () => {
   const failures: unknown[] = []
   const { mill, pay, db, table } = await scene(async (input, ctx, db) => {
