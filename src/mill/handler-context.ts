@@ -8,9 +8,12 @@ import { messageOf } from '../core/messages/describe.js'
 import type { Clock, Random } from '../core/platform/clock.js'
 import { formatDuration } from '../core/values/duration.js'
 import { onceThere } from '../runtime/outage.js'
+import { endsWithin } from '../runtime/with-timeout.js'
 
 /** Less than the time that the process of an isolated job has to begin. */
 const tryForMs = 30_000
+/** How long a close waits for it to open. */
+const openingMs = 5_000
 
 /** A start that waits for the context. */
 interface ContextWait {
@@ -44,13 +47,17 @@ export class HandlerContext {
     throw new ConfigError('the mill', [{ path: 'context', message }])
   }
 
-  /** Opens it, unless it is open, and tries again for half a minute. Then throws `ContextError`. */
+  /** Opens it, unless it is open: tries again, and waits, for half a minute. Then throws `ContextError`. */
   async ready({ isOver, failed }: ContextWait): Promise<void> {
     const from = this.#clock.mono()
     const spentMs = () => this.#clock.mono() - from
     const mayMend = () => spentMs() < tryForMs
+    const open = async () => {
+      const isOpen = await endsWithin(Math.max(0, tryForMs - spentMs()), this.open())
+      if (!isOpen) throw new Error('the promise that `context` returned has not settled')
+    }
     try {
-      await onceThere(() => this.open(), { isOver, random: this.#random, failed, mayMend })
+      await onceThere(open, { isOver, random: this.#random, failed, mayMend })
     } catch (error) {
       failed(error, undefined)
       throw new ContextError(formatDuration(Math.round(spentMs())), messageOf(error), { cause: error })
@@ -70,16 +77,21 @@ export class HandlerContext {
     if (this.#make !== undefined) this.#opened = { value: await this.#make() }
   }
 
-  /** Closes it, if it is open; the next `open` opens another. Throws the errors of its disposal. */
+  /**
+   * Closes it, if it is open; the next `open` opens another. One that has been opening for longer than a moment is closed
+   * once it is open. Throws the errors of its disposal.
+   */
   async close(): Promise<void> {
     const opening = this.#opening
     this.#opening = undefined
-    const isOpen = await opening?.then(
-      () => true,
-      () => false,
-    )
     // Its value stays: a handler that was given up may still look at it.
-    if (isOpen) await disposed(this.#opened?.value)
+    const closed = opening?.then(
+      () => disposed(this.#opened?.value),
+      () => {},
+    )
+    const isOpened = opening?.catch(() => {}) ?? Promise.resolve()
+    if (await endsWithin(openingMs, isOpened)) await closed
+    else closed?.catch(() => {})
   }
 }
 

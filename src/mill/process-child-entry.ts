@@ -94,7 +94,7 @@ async function run(assignment: Assignment): Promise<void> {
 
 /** Whether it was told to stop, or need not begin for another reason, before it began. */
 function isOver(): boolean {
-  return stopped !== undefined || early.some(({ kind }) => kind !== 'keeping')
+  return stopped !== undefined || early.some(({ kind }) => kind === 'cancelled' || kind === 'orphaned')
 }
 
 function startGuard(assignment: Assignment, { descriptor, access }: IsolatedFrom): Thread {

@@ -12,7 +12,7 @@ import {
   type MillOptions,
   type OrderedContext,
 } from 'millrace'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { HandlerContext } from '#src/mill/handler-context.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { testMill } from '../test-mill.js'
@@ -61,6 +61,25 @@ describe('the context of handlers', () => {
       /^`context` of the mill could not open what the handlers need, tried for 30s: connect ECONNREFUSED 10\.0\.0\.7:5432\. The worker has taken no job/,
     )
     expect((error as Error).cause).toEqual(new Error('connect ECONNREFUSED 10.0.0.7:5432'))
+  })
+
+  it('is refused if it has not settled after half a minute, and closed later if it opens then', async () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const told: string[] = []
+    let open = (_: unknown) => {}
+    const making = () => new Promise((resolve) => (open = resolve))
+    const context = new HandlerContext(making, { mono: () => performance.now() }, () => 0)
+    const refused = context.ready(never).catch((error: unknown) => error)
+    await vi.advanceTimersByTimeAsync(30_000)
+
+    expect(await refused).toMatchObject({ code: 'context-failed' })
+    const closed = context.close()
+    await vi.advanceTimersByTimeAsync(5_000)
+    await closed
+    open({ [Symbol.dispose]: () => told.push('closed') })
+    await vi.advanceTimersByTimeAsync(0)
+    expect(told).toEqual(['closed'])
   })
 
   it('is opened by a later try', async () => {
