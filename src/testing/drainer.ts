@@ -283,6 +283,8 @@ class TimelyTicks {
         tick: (tick) => schedules.tick(tick),
         list: (after, limit) => schedules.list(after, limit),
       },
+      // A tick is enqueued as of its own instant, which is before others that have been.
+      false,
     )
   }
 

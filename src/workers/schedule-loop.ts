@@ -109,6 +109,8 @@ interface ScheduleRefusal {
 export class ScheduleLead {
   readonly #surroundings: WorkerSurroundings
   readonly #schedules: LedSchedules
+  /** Whether the clock of the store may be set back between two looks. */
+  readonly #maySetBack: boolean
   /** By schedule name: ticks that are left alone for a while. */
   #refusals = new Map<string, ScheduleRefusal>()
   /** By schedule name: the most jobs of a step, if the queue had no room for a larger one. */
@@ -116,9 +118,10 @@ export class ScheduleLead {
   /** The store's clock at the last look, while this worker leads. */
   #lookedAt: number | undefined
 
-  constructor(surroundings: WorkerSurroundings, schedules: LedSchedules) {
+  constructor(surroundings: WorkerSurroundings, schedules: LedSchedules, maySetBack = true) {
     this.#surroundings = surroundings
     this.#schedules = schedules
+    this.#maySetBack = maySetBack
   }
 
   /** Enqueues due ticks, if this worker leads. Rejects as the store does. */
@@ -133,7 +136,7 @@ export class ScheduleLead {
       return { isLead, forMs: Math.max(leftMs, 1), origin }
     }
     // A new lead does not know whether the clock was ahead before.
-    const mayBeAhead = this.#lookedAt === undefined || now < this.#lookedAt - setBackMs
+    const mayBeAhead = this.#maySetBack && (this.#lookedAt === undefined || now < this.#lookedAt - setBackMs)
     this.#lookedAt = mayBeAhead && !(await this.#setBack()) ? undefined : now
     this.#refusals = new Map(
       [...this.#refusals].filter(([name]) => due.some(({ definition }) => definition.name === name)),

@@ -62,6 +62,35 @@ describe('schedules of a test mill', () => {
     expect(await mill.drain()).toEqual([])
   })
 
+  it('do not tick for the time before they were set, though others that are due tick late', async () => {
+    const mill = made({ tasks: [mail], schedules: { nightly } })
+    mill.advance('1d')
+    await mill.schedules.set('hourly', { every: '1h', task: mail, input })
+
+    expect((await mill.drain()).map(({ id }) => id)).toEqual(['nightly@2026-03-02T03:00:00Z'])
+    mill.advance('1h')
+    expect((await mill.drain()).map(({ id }) => id)).toEqual(['hourly@2026-03-02T10:00:00Z'])
+  })
+
+  it('tick once, even if the ticks of one queue are drained after later ones of another', async () => {
+    const other = defineTask({ name: 'other', queue: 'other', run: () => {} })
+    const schedules = { a: { every: '1h', task: mail, input }, b: { every: '1h', task: other } } as const
+    const mill = made({ tasks: [mail, other], schedules })
+    const ids: string[] = []
+    const drained = async (queue: 'default' | 'other') => {
+      for (const { id } of await mill.drain({ queues: [queue] })) ids.push(id)
+    }
+    mill.advance('1h')
+    await drained('default')
+    mill.advance('1h')
+    await drained('other')
+    await drained('default')
+
+    expect(ids).toEqual([
+      ...['a@2026-03-01T10:00:00Z', 'b@2026-03-01T10:00:00Z', 'b@2026-03-01T11:00:00Z', 'a@2026-03-01T11:00:00Z'],
+    ])
+  })
+
   it('wait while their queue is full, and tick when it is not', async () => {
     const queues = { default: { maxPending: 1 } }
     const mill = made({ tasks: [mail], queues, schedules: { nightly } })
