@@ -345,15 +345,15 @@ async function writeResponse(answer: Response, response: ServerResponse): Promis
   }
   response.flushHeaders()
   const reader = answer.body.getReader()
-  const gone = () => void reader.cancel().catch(() => {})
-  response.once('close', gone)
+  // One for all parts: a slow client may fill the buffer thousands of times.
+  const closed = once(response, 'close').catch(() => {})
+  void closed.then(() => reader.cancel().catch(() => {}))
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       if (response.destroyed) return
-      if (!response.write(part.value)) await Promise.race([once(response, 'drain'), once(response, 'close')])
+      if (!response.write(part.value)) await Promise.race([once(response, 'drain'), closed])
     }
   } finally {
-    response.off('close', gone)
     response.end()
   }
 }

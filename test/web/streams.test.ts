@@ -1,7 +1,7 @@
 /** Streams: what changes is told as it happens, by one reader of the store for all who watch, at the pace of each. */
 
 import { once } from 'node:events'
-import { request } from 'node:http'
+import { request, type ServerResponse } from 'node:http'
 import { defineTask } from 'millrace'
 import { webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
@@ -106,6 +106,30 @@ it('a job is followed: its record as it changes, its log as it grows, and its en
   expect((await late.next()).event).toBe('end')
   await worker.stop()
 })
+
+it('a client that fills the buffer with each event leaves nothing behind at its response', async () => {
+  // Their rows are more than a response takes at once.
+  const queues = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`queue-${n}`, {}]))
+  const mill = testMill({ tasks: [mail], queues: { ...queues, mail: {} } }, 'sqlite')
+  const window = webHandler(mill)
+  const responses: ServerResponse[] = []
+  const url = await served((request, response) => {
+    responses.push(response)
+    window.node(request, response)
+  })
+  const client = await watch(`${url}/api/v1/events`)
+  await client.next('overview')
+  const before = listenersOf(responses[0]!)
+  for (let n = 0; n < 3; n += 1) {
+    await mill.enqueue(mail, { to: 'ada' })
+    await client.next('overview')
+  }
+
+  expect(listenersOf(responses[0]!)).toEqual(before)
+})
+
+const listenersOf = (response: ServerResponse) =>
+  ['close', 'error', 'drain'].map((event) => response.listenerCount(event))
 
 it('a hundred clients cost the store as much as one', async () => {
   const scene = await WebScene.on('sqlite')
