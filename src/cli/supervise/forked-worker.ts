@@ -79,7 +79,8 @@ export class ForkedWorker {
     })
     this.#child = child
     // Not the channel of Node's own `fork`, which throws in our event loop if a handler writes garbage to it.
-    const socket = child.stdio[linkFd] as Socket | null | undefined
+    // Without descriptors left there is no channel, and no `stdio` either.
+    const socket = (child.stdio as readonly (Socket | null)[] | undefined)?.[linkFd]
     this.#channel = socket ? new LineChannel(socket, (said) => this.#onMessage(said, heard)) : undefined
     this.ended = new Promise((resolve) => {
       child.on('error', ({ message }) => {

@@ -221,6 +221,7 @@ export class Supervisor {
     // Once another place has served, the configuration is known to be good.
     else if (!this.#places.some(({ served }) => served)) this.#refused(end, process)
     else this.#replace(end, process, place)
+    this.#endWithLast()
   }
 
   /** Tells the other processes, and later ones, how this one died: the process that ends its claims stores it. */
@@ -239,11 +240,15 @@ export class Supervisor {
     this.#fork(place)
   }
 
-  /** The command ends with the last of its places. */
   #dismissed(end: End, process: ForkedWorker, place: ProcessSlot): void {
     place.isClosed = true
     if (end.code !== exitCodes.ok) this.#report(end, process)
-    if (this.#places.every(({ isClosed }) => isClosed) && this.#processes.size === 0) this.#finish(this.#code)
+  }
+
+  /** The command ends with the last of its places, and with the last process that was still leaving one. */
+  #endWithLast(): void {
+    const isLast = !this.#stopping && this.#processes.size === 0
+    if (isLast && this.#places.every(({ isClosed }) => isClosed)) this.#finish(this.#code)
   }
 
   #stopped(end: End, process: ForkedWorker): void {

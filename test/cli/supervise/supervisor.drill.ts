@@ -88,6 +88,25 @@ describe('a worker process that recycles', () => {
   })
 })
 
+describe('millrace work', () => {
+  it('ends with its last process, also if that was leaving when its successor was told to stop', async () => {
+    const cwd = project()
+    const gate = join(cwd, 'gate')
+    await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
+    const { command } = await working(cwd, ['--max-jobs', '2'])
+    await command.events('test.running')
+    await runJson('enqueue echo 1', { cwd })
+    await command.events('worker.started', 2)
+    const { items } = (await runJson('workers list', { cwd })) as { items: { id: string; running: number }[] }
+    const successor = items.find(({ running }) => running === 0)!
+    await runJson(['workers', 'stop', successor.id], { cwd })
+    await command.events('worker.stopped')
+    writeFileSync(gate, '')
+
+    expect(await command.end()).toMatchObject({ code: 0 })
+  })
+})
+
 describe('the start of millrace work', () => {
   it('is reported once with its exit code if it fails, and no other process is started', async () => {
     const cwd = project({
