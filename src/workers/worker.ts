@@ -28,6 +28,8 @@ const watchMs = 500
  * themselves.
  */
 const settleMarginMs = 400
+/** The time in which processes of isolated jobs end that were told to, or are killed. */
+const processesMs = 600
 /** The time for other calls at the end, whose failure harms nobody. */
 const courtesyMs = 500
 /** With an unlimited grace the store still needs a bound. */
@@ -146,9 +148,7 @@ export class Worker implements AsyncDisposable {
     this.#assembly = assembly
     this.#state = 'running'
     this.#storeAnsweredAt = this.#parts.clock.mono()
-    await assembly.adoption?.start().catch((error: unknown) => {
-      this.#parts.events.emit('store.failed', { call: 'workers.adopt', error, retryMs: undefined })
-    })
+    await assembly.adoption?.start()
     if (this.#end !== undefined) return
     assembly.heartbeat.start()
     assembly.sharing?.start()
@@ -319,10 +319,11 @@ export class Worker implements AsyncDisposable {
       deaths,
       store,
     } = assembly
+    const { clock } = this.#parts
     const leftMs = () =>
       this.#until === Number.POSITIVE_INFINITY
         ? boundlessSettleMs
-        : Math.max(0, this.#until + settleMarginMs - this.#parts.clock.mono())
+        : Math.max(0, this.#until + settleMarginMs - clock.mono())
     claimLoop.stop()
     inFlight.close()
     recoverer?.stop()
@@ -330,7 +331,13 @@ export class Worker implements AsyncDisposable {
     const ticksEnded = Promise.all([schedules?.stop(), joins?.stop()])
     await this.#watch.stop()
     await Promise.race([inFlight.ended(), this.#isGraceOver])
-    if (this.#failure === undefined) inFlight.giveUpAll()
+    if (this.#failure === undefined) {
+      inFlight.giveUpAll()
+      // A process puts its job back itself, or is killed, and then this worker does.
+      const since = clock.mono()
+      await endsWithin(processesMs, inFlight.processesEnded())
+      this.#until += clock.mono() - since
+    }
     const brieflyMs = () => Math.min(leftMs(), courtesyMs)
     // A claim under way may still bring jobs, which go back at once.
     await endsWithin(brieflyMs(), this.#intakeOver)

@@ -224,6 +224,11 @@ export class InFlight implements RunReport, PoolReport {
     while (this.#running.size > 0) await this.#parts.slots.freed()
   }
 
+  /** Resolves when no job runs in a process of its own any more. */
+  async processesEnded(): Promise<void> {
+    while (this.#running.works.some(isIsolated)) await this.#parts.slots.freed()
+  }
+
   #boundedBatch(executions: Execution[], sentAt: number, leaseMs: number): SlotBatch<Execution> {
     const mono = this.#mono
     return new SlotBatch(executions, mono(), {

@@ -61,8 +61,10 @@ export function isAlive(claim: HeldClaim, here: ProcessIdentity): boolean {
 export class Adoption {
   readonly #parts: AdoptionParts
   readonly #adopted = new Map<ProcessClaim, { readonly stillness: Stillness; readonly slot: number }>()
+  /** Perhaps adopted: the store has not answered. */
+  readonly #doubtful = new Set<HeldClaim>()
   #timer: NodeJS.Timeout | undefined
-  /** Adopts what the workers of other affinities have left to themselves. */
+  /** Tries again: for what the workers of other affinities have left to themselves, and after a failure of the store. */
   #patience: NodeJS.Timeout | undefined
   #isStopped = false
 
@@ -72,17 +74,41 @@ export class Adoption {
 
   /**
    * Ends what remains of jobs whose processes are dead, then adopts the jobs that it finds, as far as there are slots.
-   * Rejects as the store does.
+   * Never rejects.
    */
-  async start(): Promise<void> {
+  start(): Promise<void> {
     const { worker, affinity: own, events } = this.#parts
     endRemains(worker, events)
-    if (await this.#adopt((affinity) => affinity === own)) return
-    this.#patience = setTimeout(() => {
-      this.#adopt(() => true).catch((error: unknown) =>
-        events.emit('store.failed', { call: 'workers.adopt', error, retryMs: undefined }),
+    return this.#try((affinity) => affinity === own)
+  }
+
+  /** Adopts those of the wanted affinity, and later all that are left then. */
+  async #try(isWanted: (affinity: string) => boolean): Promise<void> {
+    try {
+      await this.#settleDoubts()
+      if (await this.#adopt(isWanted)) return
+    } catch (error) {
+      this.#parts.events.emit('store.failed', { call: 'workers.adopt', error, retryMs: patienceMs })
+    }
+    if (!this.#isStopped) this.#patience = setTimeout(() => void this.#try(() => true), patienceMs).unref()
+  }
+
+  /** Watches those whose adoption was carried out although nobody heard of it. */
+  async #settleDoubts(): Promise<void> {
+    if (this.#doubtful.size === 0) return
+    const { workers, worker, slots, identity } = this.#parts
+    const own = await workers.held(worker)
+    for (const claim of this.#doubtful) {
+      const isOwn = own.some(
+        ({ queue, id, fence }) => queue === claim.queue && id === claim.id && fence === claim.fence,
       )
-    }, patienceMs).unref()
+      if (isOwn && isAlive(claim, identity)) {
+        // It runs on without a slot, and is adopted by the next worker.
+        if (slots.free <= 0 || this.#isStopped) return
+        this.#watch(claim as ProcessClaim, slots.take())
+      }
+      this.#doubtful.delete(claim)
+    }
   }
 
   /** Adopts those of the wanted affinity. Resolves with whether none of others is left. */
@@ -100,16 +126,22 @@ export class Adoption {
         }
         // Before the store is asked: the worker may claim meanwhile.
         const slot = slots.take(wanted)
-        if (await workers.adopt(claim, dead, worker)) this.#watch(claim as ProcessClaim, slot)
+        this.#doubtful.add(claim)
+        const isAdopted = await workers.adopt(claim, dead, worker).catch((error: unknown) => {
+          slots.give(slot)
+          throw error
+        })
+        if (isAdopted) this.#watch(claim as ProcessClaim, slot)
         else slots.give(slot)
+        this.#doubtful.delete(claim)
       }
     }
     return isAll
   }
 
-  /** The claims of the processes that it watches. */
+  /** The claims that are, or may be, adopted. */
   get held(): readonly ClaimKey[] {
-    return [...this.#adopted.keys()]
+    return [...this.#adopted.keys(), ...this.#doubtful]
   }
 
   /** The statuses of the watched jobs. */

@@ -42,6 +42,11 @@ const noteGapMs = 1_000
 const retryMs = 1_000
 /** The time that a handler has to end by itself once told to; SIGTERM comes after half of it. */
 const endGraceMs = 5_000
+/**
+ * After the settle: 5 s until a busy worker has heard of it, 5 s for the hooks of the job's end, 5 s for those of the process and
+ * the end of `context`, and a moment for the rest.
+ */
+const lastStepsMs = 17_000
 /** The same if its worker is gone. */
 const orphanGraceMs = 700
 /** The main thread settles an overdue job within its own grace. Only a blocked main thread does not. */
@@ -117,7 +122,7 @@ class ProcessGuard {
         // The main thread ends the process now; users' hooks may hang.
         this.#isOver = true
         clearTimeout(this.#overdue)
-        setTimeout(killGroup, endGraceMs)
+        setTimeout(killGroup, lastStepsMs)
     }
   }
 

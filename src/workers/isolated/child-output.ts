@@ -13,9 +13,12 @@ import { ConfigError } from '../../core/errors.js'
 import { joinedLog } from '../../core/job/job-log.js'
 import { messageOf } from '../../core/messages/describe.js'
 import { LineCutter } from '../../runtime/line-channel.js'
+import { endsWithin } from '../../runtime/with-timeout.js'
 
 /** A file descriptor of the process. 0 … 2 and the channel to its worker are below it, its assignment is above. */
 export const captureFd = 4
+/** How long a connection from this process to itself may take. */
+const acceptMs = 2_000
 /** The process passes on its output here while its worker lives. */
 export const tailFd = 5
 
@@ -57,6 +60,11 @@ export async function openCapture(roots: readonly string[] = [tmpdir(), '/tmp'])
       reading.once('connect', resolve)
       reading.once('error', reject)
     })
+    // Without a descriptor left for it the system drops the connection, and says nothing here.
+    if (!(await endsWithin(acceptMs, accepted))) {
+      reading.destroy()
+      throw new Error('this process has no file descriptor left for the output of a job; raise its limit (ulimit -n).')
+    }
     return { printing: await accepted, reading }
   } finally {
     server.close()

@@ -4,6 +4,7 @@
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import { StringDecoder } from 'node:string_decoder'
@@ -137,6 +138,10 @@ export class IsolatedProcess {
         env: { ...childEnvironment(process.env, env), ...variables },
         stdio: ['ignore', printing, printing, 'pipe', reading, 'pipe', 'pipe'],
       })
+      // No program, or no descriptors are left: then it has no pipes either.
+      if (child.pid === undefined) throw (await once(child, 'error'))[0]
+      // A signal that did not arrive is an error too; the end says more.
+      child.on('error', () => {})
       return new IsolatedProcess(child, reading, settings)
     } catch (error) {
       reading.destroy()
@@ -177,10 +182,6 @@ export class IsolatedProcess {
     this.ended = new Promise((resolve) => {
       this.#resolveEnded = resolve
     })
-    child.on('error', (error) => {
-      // A signal that did not arrive is an error too; the end says more.
-      if (child.pid === undefined) this.#resolveEnded({ kind: 'unable', error: error.message })
-    })
     child.once('exit', (code, signal) => void this.#exited(code, signal))
   }
 
@@ -195,9 +196,8 @@ export class IsolatedProcess {
     this.#resolveEnded(this.#last ?? (wasLost ? { kind: 'lost' } : this.#died(code, signal)))
   }
 
-  /** Undefined if it could not be started. */
-  get pid(): number | undefined {
-    return this.#child.pid
+  get pid(): number {
+    return this.#child.pid!
   }
 
   /** It has reported how its job ended, and ends. */
@@ -216,7 +216,7 @@ export class IsolatedProcess {
 
   /** Kills it at once, with all its children that have stayed in its group. */
   kill(): void {
-    if (this.#child.pid !== undefined) signalGroup(this.#child.pid, 'SIGKILL')
+    signalGroup(this.pid, 'SIGKILL')
   }
 
   /** In the order of printing. */
@@ -269,7 +269,7 @@ export class IsolatedProcess {
    * to its successor.
    */
   #isStill(stillness: Stillness): boolean {
-    return stillness.look(performance.now(), switchesOf(this.pid!)) >= this.#leaseMs
+    return stillness.look(performance.now(), switchesOf(this.pid)) >= this.#leaseMs
   }
 }
 

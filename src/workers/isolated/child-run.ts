@@ -169,10 +169,14 @@ export class ChildRun implements RunReport {
     }
   }
 
-  /** A run that has not begun is ended: its worker informs the store. */
+  /** A run that has not begun ends at once. */
   #abort(reason: Error): void {
-    if (this.#execution?.begunAt === undefined) void this.#parts.finished()
-    else this.#execution.abort(reason)
+    const execution = this.#execution
+    if (execution?.begunAt !== undefined) execution.abort(reason)
+    else if (execution === undefined) this.#givenUp ??= reason
+    else if (!execution.isDecided) this.#executor.giveUp(execution, reason)
+    // Its lease is no longer renewed, and need not be.
+    this.#kept()
   }
 
   async #refuse(claim: Claim, verdict: Verdict): Promise<void> {

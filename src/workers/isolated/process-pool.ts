@@ -46,8 +46,8 @@ export interface ProcessSource {
 const overdueMs = 10_000
 /** A process whose module has not loaded by then never will. */
 const loadMs = 60_000
-/** The time that a process has to put its job back after it was told to stop. */
-const stopMs = 1_000
+/** The time that a process has to put its job back after it was told to stop; then it is killed. */
+const stopMs = 400
 
 interface Running {
   readonly execution: JobExecution
@@ -166,7 +166,7 @@ export class ProcessPool {
     this.#running.delete(execution)
     running.runner.leave()
     const { events, worker } = this.#surroundings
-    events.emit('job.detached', { ...refOf(execution.claim), worker, child: running.runner.pid! })
+    events.emit('job.detached', { ...refOf(execution.claim), worker, child: running.runner.pid })
     return true
   }
 
@@ -174,8 +174,7 @@ export class ProcessPool {
    * The claim names the process before the process keeps it: if this worker dies meanwhile, nobody takes the job for
    * lost.
    */
-  async #announce({ queue, id, fence }: Claim, pid: number | undefined, leaseMs: number): Promise<void> {
-    if (pid === undefined) return
+  async #announce({ queue, id, fence }: Claim, pid: number, leaseMs: number): Promise<void> {
     const store = this.#store
     const { events } = this.#surroundings
     try {

@@ -1,6 +1,11 @@
 import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { processIdentity } from '#src/runtime/process/process-identity.js'
+import { StoreUnavailableError } from '#src/core/errors.js'
+import { Events } from '#src/core/events.js'
+import { Registry } from '#src/core/registry.js'
+import { identityText, processIdentity } from '#src/runtime/process/process-identity.js'
+import { Adoption } from '#src/workers/isolated/adoption.js'
+import { Slots } from '#src/workers/slots.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { deadProcess, here, idleProcess, orphanScene } from './orphan-scene.js'
 
@@ -68,6 +73,47 @@ describe('the next worker on a machine', { timeout: 30_000 }, () => {
     await mill.worker().start()
 
     expect(adopted.map(({ id }) => id)).toEqual(['of a worker here'])
+  })
+})
+
+describe('an adoption that the store did not answer', { timeout: 30_000 }, () => {
+  it.each([
+    ['was carried out', true],
+    ['was not', false],
+  ])('takes no slot, and is made up for after a minute, if it %s', async (_, isDone) => {
+    const [{ identity }, dead] = [await idleProcess(), `${identityText(await deadProcess())}/1`]
+    const claim = { queue: 'long', id: 'lives', task: 'film', fence: 1, ...identity }
+    let owner = dead
+    let isAway = true
+    const adopt = async () => {
+      if (isAway) {
+        if (isDone) owner = 'me'
+        throw new StoreUnavailableError('the server is away')
+      }
+      owner = 'me'
+      return true
+    }
+    const film = defineTask({ name: 'film', queue: 'long', isolate: 'process', timeLimit: '1h' })
+    const [slots, events] = [new Slots(1), new Events()]
+    const adopted: string[] = []
+    events.on('job.adopted', ({ id }) => adopted.push(id))
+    const adoption = new Adoption({
+      ...{ worker: 'me', affinity: '', identity: here, queues: ['long'], slots, events },
+      registry: new Registry([film], []),
+      workers: { held: async (worker: string) => (worker === owner ? [claim] : []), adopt },
+      records: { list: async () => ({ jobs: [{ ...claim, worker: dead }] }) },
+    } as unknown as ConstructorParameters<typeof Adoption>[0])
+    onTestFinished(() => adoption.stop())
+    const waits = vi.spyOn(globalThis, 'setTimeout')
+    await adoption.start()
+    const minute = waits.mock.calls.filter(([, ms]) => ms === 60_000)
+    waits.mockRestore()
+    expect([slots.free, adopted, adoption.held.map(({ id }) => id), minute.length]).toEqual([1, [], ['lives'], 1])
+    isAway = false
+    minute[0]![0]()
+    await expect.poll(() => adopted).toEqual(['lives'])
+
+    expect([slots.free, owner, adoption.held.map(({ id }) => id)]).toEqual([0, 'me', ['lives']])
   })
 })
 

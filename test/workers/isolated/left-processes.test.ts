@@ -1,9 +1,11 @@
 /** A worker that stops just as the process of an isolated job has settled it: that end is told and counted once. */
 
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { pathToFileURL } from 'node:url'
 import { defineTask } from 'millrace'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
@@ -15,7 +17,7 @@ import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import type { ChildMessage } from '#src/workers/isolated/child-messages.js'
 import { WorkerLine } from '#src/workers/isolated/child-messages.js'
 import { ProcessPool } from '#src/workers/isolated/process-pool.js'
-import { project } from '../../cli/project.js'
+import { project, root } from '../../cli/project.js'
 import { givenSurroundings } from '../../runtime/given-surroundings.js'
 import { notesOn } from '../../runtime/updates-on.js'
 import { testMill } from '../../test-mill.js'
@@ -33,6 +35,33 @@ setTimeout(() => writeFileSync(file('said'), ''), 200)
 setInterval(() => {
   if (existsSync(file('end'))) process.exit(0)
 }, 20)
+`
+
+/** Starts a process with 0, 1, 2 … descriptors left, and says how often that was refused; nothing else may happen. */
+const spawns = `
+import { closeSync, openSync } from 'node:fs'
+import { IsolatedProcess } from '${root}/dist/workers/isolated/child-process.js'
+
+const settings = {
+  ...{ entry: new URL('end.js', import.meta.url), assignment: { leaseMs: 1_000 }, env: [], variables: {} },
+  heard: () => {},
+}
+async function startedWith(left) {
+  const taken = []
+  try {
+    for (;;) taken.push(openSync('/dev/null'))
+  } catch {}
+  for (const fd of taken.splice(0, left)) closeSync(fd)
+  const started = await IsolatedProcess.start(settings).catch(() => undefined)
+  for (const fd of taken) closeSync(fd)
+  await started?.ended
+  return started !== undefined
+}
+// What is loaded later needs descriptors too.
+await startedWith(30)
+const refused = []
+for (let left = 0; left < 16; left += 1) if (!(await startedWith(left))) refused.push(left)
+process.stdout.write('refused ' + refused.length)
 `
 
 const claim = {
@@ -71,6 +100,30 @@ describe('a process pool', { timeout: 30_000 }, () => {
     await ran
 
     expect([isLeft, ...of.told]).toEqual([false, 'complete', 'released'])
+  })
+
+  it('puts a job back whose process cannot be started, and keeps no timer and no pipe of it', async () => {
+    const of = poolOf(defineTask({ name: 'long', isolate: 'process', env: [] }))
+    const { execPath } = process
+    const held = () =>
+      process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout' || kind === 'PipeWrap').length
+    const before = held()
+    process.execPath = join(of.folder, 'no-node')
+    await of.pool.run(of.execution()).finally(() => {
+      process.execPath = execPath
+    })
+    // Node closes the pipes that it had made in its next turns.
+    await expect.poll(held).toBeLessThanOrEqual(before)
+
+    expect(of.told).toEqual(['decided', 'released'])
+  })
+
+  it('lives on when no descriptors are left for a process', async () => {
+    const folder = project({ 'package.json': '{"type":"module"}', 'spawns.js': spawns, 'end.js': '' })
+    const limited = spawn('sh', ['-c', `ulimit -n 90; exec ${process.execPath} ${join(folder, 'spawns.js')}`])
+    const [printed, complained] = await Promise.all([text(limited.stdout), text(limited.stderr), once(limited, 'exit')])
+
+    expect([printed, complained]).toEqual([expect.stringMatching(/^refused [1-9]\d*$/), ''])
   })
 
   it('names the variables that a task does not get, once and without their values, unless the task says what it needs', async () => {

@@ -1,0 +1,85 @@
+/** An isolated job that somebody ends: it is cancelled before its handler begins, or its busy process is stopped. */
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { type Mill, millrace, type Task } from 'millrace'
+import { expect, it, onTestFinished } from 'vitest'
+import { root } from '../cli/project.js'
+import { nextEvent, recorded } from '../next-event.js'
+
+/**
+ * The module of the tasks. `film` in a process of its own waits for the file `gate` while it is loaded; `spin` blocks
+ * its process for ever.
+ */
+const tasks = (folder: string) => `
+import { existsSync, writeFileSync } from 'node:fs'
+import { defineTask, millrace } from 'millrace'
+const file = (name) => ${JSON.stringify(`${folder}/`)} + name
+if (process.argv[1]?.endsWith('process-child-entry.js')) {
+  writeFileSync(file('loading'), '')
+  while (!existsSync(file('gate'))) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+const own = { isolate: 'process', module: import.meta.url, env: [], queue: 'films' }
+export const film = defineTask({ ...own, name: 'film', run: async () => writeFileSync(file('begun'), '') })
+export const spin = defineTask({
+  ...own,
+  name: 'spin',
+  timeLimit: '1m',
+  run() {
+    for (;;);
+  },
+})
+export const mill = millrace({ store: 'sqlite:' + file('jobs.db'), queues: { films: { lease: '10s' } }, tasks: [film, spin] })
+`
+
+async function scene() {
+  const folder = mkdtempSync(join(root, 'test/end-to-end/ends-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const module = join(folder, 'films.mjs')
+  writeFileSync(module, tasks(folder))
+  const made = (await import(pathToFileURL(module).href)) as {
+    film: Task<'film', void>
+    spin: Task<'spin', void>
+    mill: Mill
+  }
+  onTestFinished(() => made.mill.close())
+  return { ...made, store: `sqlite:${join(folder, 'jobs.db')}`, open: () => writeFileSync(join(folder, 'gate'), '') }
+}
+
+it('a job that is cancelled while its process still loads is told as cancelled, and of no process as failed', {
+  timeout: 60_000,
+}, async () => {
+  const { mill, film, open } = await scene()
+  const failed = recorded(mill, 'process.failed')
+  const cancelled = nextEvent(mill, 'job.cancelled')
+  const job = await mill.enqueue(film, undefined)
+  const worker = mill.worker()
+  await worker.start()
+  await expect.poll(() => job.status()).toBe('running')
+  await job.cancel('not wanted')
+  open()
+
+  expect(await cancelled).toMatchObject({ id: job.id })
+  expect(failed).toEqual([])
+  expect(await job.status()).toBe('cancelled')
+})
+
+it('a busy process that a closing mill stops costs its job neither an attempt nor a crash', {
+  timeout: 60_000,
+}, async () => {
+  const { mill, spin, store, open } = await scene()
+  open()
+  const job = await mill.enqueue(spin, undefined)
+  const started = nextEvent(mill, 'job.started')
+  const worker = mill.worker({ grace: 10 })
+  await worker.start()
+  await started
+  const before = performance.now()
+  await mill.close()
+
+  expect(performance.now() - before).toBeLessThan(5_000)
+  const other = millrace({ store, queues: { films: {} } })
+  onTestFinished(() => other.close())
+  expect(await other.queue('films').jobs.get(job.id)).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
+})
