@@ -1,8 +1,9 @@
 /**
- * The neighbour of the tenants proof: a process that enqueues a job every 5 ms in a queue of its own, and runs it. It sends how
- * late the handlers have begun since it was last asked, in ms.
+ * The neighbour of the tenants proof: a process that, from its first message on, enqueues a job every 5 ms in a queue of its own,
+ * and runs it. At each further message it sends how late the handlers have begun since it was last asked, in ms.
  */
 
+import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
 import { machineMs } from '../forked-program.js'
@@ -12,14 +13,21 @@ const everyMs = 5
 const [store = ''] = process.argv.slice(2)
 let late: number[] = []
 const tick = defineTask({ name: 'tick', queue: 'beside', run: (at: number) => void late.push(machineMs() - at) })
+
+let hasBegun = false
+const begin = once(process, 'message')
+process.on('message', () => {
+  if (hasBegun) {
+    process.send?.(late)
+    late = []
+  }
+  hasBegun = true
+})
+await begin
 const mill = millrace({ store, queues: { beside: {} }, tasks: [tick] })
 await mill.worker({ queues: ['beside'], concurrency: 10 }).start()
 
 let isOver = false
-process.on('message', () => {
-  process.send?.(late)
-  late = []
-})
 process.once('disconnect', () => (isOver = true))
 
 for (let at = machineMs(); !isOver; at += everyMs) {
