@@ -96,10 +96,16 @@ describe('millrace work', () => {
     const { command } = await working(cwd, ['--max-jobs', '2'])
     await command.events('test.running')
     await runJson('enqueue echo 1', { cwd })
-    await command.events('worker.started', 2)
-    const { items } = (await runJson('workers list', { cwd })) as { items: { id: string; running: number }[] }
-    const successor = items.find(({ running }) => running === 0)!
-    await runJson(['workers', 'stop', successor.id], { cwd })
+    const started = pidsOf(await command.events('worker.started', 2))
+    let successor: { id: string } | undefined
+    await expect
+      .poll(async () => {
+        const { workers } = await runJson<{ workers: { id: string; pid: number }[] }>('workers list', { cwd })
+        successor = workers.find(({ pid }) => pid === started[1])
+        return successor
+      })
+      .toBeDefined()
+    await runJson(['workers', 'stop', successor!.id], { cwd })
     await command.events('worker.stopped')
     writeFileSync(gate, '')
 
