@@ -32,8 +32,13 @@ const jobOf = (id: string) => ({ id, task: 'sum', payload: '1', priority: 0, rem
 const ids = (count: number) => Array.from({ length: count }, (_, number) => number)
 
 /** A join with this many members. */
-async function addJoin(store: PostgresStore, id: string, size: number): Promise<void> {
-  const rules = { onDead: 'fail', keepsResults: true } as const
+async function addJoin(
+  store: PostgresStore,
+  id: string,
+  size: number,
+  { onDead = 'fail' }: { onDead?: 'fail' | 'hold' | 'go-on' } = {},
+): Promise<void> {
+  const rules = { onDead, keepsResults: true }
   const set = { name: 'all', queue: 'rows', ids: `${id}.all`, isMany: true, size, ...rules }
   const place = (number: number) => ({ join: { queue: 'mail', id }, set: 'all', number, ...rules })
   const members = ids(size).map((number) => ({ ...jobOf(`${id}.all.${number}`), memberOf: [place(number)] }))
@@ -110,6 +115,107 @@ describe('joins on a Postgres store', () => {
 
     for (const table of ['join_job', 'join_set', 'join_end', 'join_report', 'join_failed'])
       expect(await other.query(`SELECT count(*)::int FROM large.${table}`), table).toEqual([[0]])
+  })
+})
+
+describe('reports to a join on a Postgres store', () => {
+  /** A join, and processes that die, or are slow, between the commit of what becomes of a member and its report. */
+  async function scene(schema: string, size: number, onDead: 'hold' | 'go-on') {
+    const store = await storeIn(schema)
+    const other = new PostgresConnection(postgresAddress(url), schema)
+    connections.push(other)
+    await addJoin(store, 'join', size, { onDead })
+    const [[qid] = []] = await other.query(`SELECT qid FROM ${schema}.queue WHERE name = 'rows'`)
+    const unheard = async (call: string, values: readonly unknown[]) =>
+      (await other.query(`SELECT ${schema}.${call}`, values))[0]![0]
+    return {
+      store,
+      /** The next member dies, and the join hears of it. */
+      dies: async () => {
+        const [claim] = await claimRows(store, 'w', 1)
+        const { queue, id, fence } = claim!
+        await store.settle([{ queue, id, fence, kind: 'bury', reason: 'broken', error: 'broken' }])
+      },
+      diesUnheard: async () => {
+        const [claim] = await claimRows(store, 'w', 1)
+        const { id, fence } = claim!
+        const end = { id, fence, to: 'dead', attempt: 1, crashes: 0, error: 'broken', reason: 'broken' }
+        await unheard('ends_1($1, $2)', [qid, JSON.stringify([end])])
+      },
+      completesUnheard: async () => {
+        const [claim] = await claimRows(store, 'w', 1)
+        await unheard('complete_1($1, $2, $3, NULL, NULL)', [qid, claim!.fence, [claim!.id]])
+      },
+      /** Returns the number of the report. */
+      revivedUnheard: async (id: string) => ((await unheard('revive_1($1, $2)', [qid, [id]])) as [number, number])[1],
+      /** The slow process delivers it. */
+      deliver: (from: number) => unheard('deliver_1($1, 1000)', [from]),
+      completes: async () => store.settle((await claimRows(store, 'w', 1)).map(completed)),
+      counts: async () => {
+        const { completed: done, dead } = (await store.joins.look({ queue: 'mail', id: 'join' }))!.sets[0]!.counts
+        return { completed: done, dead }
+      },
+      ready: async () => (await store.claim([{ queue: 'mail', limit: 5 }], by('w'))).claims.map(({ id }) => id),
+    }
+  }
+
+  it('tell it of the end of a revived member also if that comes before the report of the revival', async () => {
+    const { dies, revivedUnheard, completes, deliver, counts, ready } = await scene('revived', 1, 'hold')
+    await dies()
+    const told = await revivedUnheard('join.all.0')
+    await completes()
+    await deliver(told)
+
+    expect(await counts()).toEqual({ completed: 1, dead: 0 })
+    expect(await ready()).toEqual(['join'])
+  })
+
+  it('tell it of a second death also if that comes before the report of the revival', async () => {
+    const { store, dies, revivedUnheard, deliver, counts, ready } = await scene('dead_again', 2, 'go-on')
+    await dies()
+    const told = await revivedUnheard('join.all.0')
+    const [other, revived] = await claimRows(store, 'w', 2)
+    const { queue, id, fence } = revived!
+    await store.settle([{ queue, id, fence, kind: 'bury', reason: 'broken', error: 'again' }])
+    await deliver(told)
+    expect(await counts()).toEqual({ completed: 0, dead: 1 })
+    await store.settle([completed(other!)])
+
+    expect(await ready()).toEqual(['join'])
+  })
+
+  it('tell it of a revival before a completion that would be the last one', async () => {
+    const { dies, revivedUnheard, completes, counts, ready } = await scene('revived_first', 2, 'go-on')
+    await dies()
+    await revivedUnheard('join.all.0')
+    await completes()
+    expect(await counts()).toEqual({ completed: 1, dead: 0 })
+    await completes()
+
+    expect(await ready()).toEqual(['join'])
+  })
+
+  it('tell it of a death before the revival also if the process died that should have delivered it', async () => {
+    const { store, diesUnheard, completes, counts, ready } = await scene('unheard_death', 1, 'hold')
+    await diesUnheard()
+    await store.records.morgue.revive('rows', { ids: ['join.all.0'] })
+    await store.joins.sweep('w')
+    expect(await counts()).toEqual({ completed: 0, dead: 0 })
+    await completes()
+
+    expect(await ready()).toEqual(['join'])
+  })
+
+  it('come in their order from one sweep, however many members have completed', async () => {
+    const { store, dies, revivedUnheard, completesUnheard, counts, ready } = await scene('swept', 2, 'hold')
+    await dies()
+    await completesUnheard()
+    await revivedUnheard('join.all.0')
+    await completesUnheard()
+    await store.joins.sweep('w')
+
+    expect(await counts()).toEqual({ completed: 2, dead: 0 })
+    expect(await ready()).toEqual(['join'])
   })
 })
 

@@ -145,6 +145,33 @@ it('a look for the jobs of a limited queue passes over few that were worked off'
   expect(reads / rounds).toBeLessThan(past)
 })
 
+it('a completion of a member passes over few of the reports that were delivered before it', async () => {
+  const { during, keep, opened, over } = await scene()
+  const rules = { onDead: 'fail', keepsResults: false } as const
+  const size = past + rounds
+  const set = { name: 'all', queue, ids: 'all', isMany: true, size, ...rules }
+  const own = { task: 't', payload: '{}', priority: 0, rememberMs: 0 }
+  const jobs = Array.from({ length: size }, (_, number) => ({
+    ...{ ...own, id: `all.${number}` },
+    memberOf: [{ join: { queue, id: 'join' }, set: 'all', number, ...rules }],
+  }))
+  const join = { ...own, id: 'join', join: { sets: [set], sealWithinMs: 60_000 } }
+  const store = await opened()
+  await store.joins.enqueue([{ callId: 'graph', queue, jobs: [join, ...jobs] }])
+  await over(store)
+  await keep()
+  const complete = (times: number) => async (worker: PostgresStore) => {
+    for (let n = 0; n < times; n += 1) {
+      const { claims } = await worker.claim([{ queue, limit: 1 }], by)
+      await worker.settle(claims.map(({ id, fence }) => ({ queue, id, fence, kind: 'complete' })))
+    }
+  }
+  await during('join_report', complete(past))
+  const { reads } = await during('join_report', complete(rounds))
+
+  expect(reads / rounds).toBeLessThan(past / 10)
+})
+
 it('a lease that is shorter than all before ends in time', async () => {
   const { opened, goBefore } = await scene()
   const [store, other] = [await opened(), await opened()]

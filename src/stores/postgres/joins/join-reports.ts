@@ -124,8 +124,9 @@ END`,
 
 /**
  * Delivers reports from the number `p_from` on, at most about `p_most`: those of a join that died on the way before all
- * others. Members that have completed are taken together, as nothing depends on their order. It may be forgotten by a crash
- * of the server: then so are no reports.
+ * others. Before each it delivers earlier deaths and revivals of which the same join has not heard, whoever left them: who revived a
+ * member may be slower than who completed it since. Members that have completed between two of these are taken together, as
+ * nothing depends on their order. It may be forgotten by a crash of the server: then so are no reports.
  *
  * Returns `{more, became}`: whether there may be others, and what `judge_join_1` has said of joins.
  */
@@ -134,8 +135,8 @@ const deliverReports = sqlFunction(
   'p_from bigint, p_most int',
   'json',
   `DECLARE
-  e @.join_report; s @.join_set; q int; j bigint; k int := 0; n_taken int; last_n bigint; is_open boolean; is_new boolean; reason text; error text;
-  became json[] := '{}'; one json;
+  e @.join_report; before @.join_report; s @.join_set; q int; j bigint; k int := 0; n_taken int; last_n bigint; is_open boolean; is_new boolean;
+  reason text; error text; became json[] := '{}'; one json;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   LOOP
@@ -145,14 +146,21 @@ BEGIN
     -- Lock, and look in the next statement: somebody else may have delivered meanwhile.
     is_open := q IS NOT NULL AND @.lock_join_1(q, e.id);
     IF NOT is_open THEN
+      DELETE FROM @.join_report WHERE queue = e.queue AND id = e.id AND fate <> 0;
+      GET DIAGNOSTICS n_taken = ROW_COUNT; k := k + n_taken;
       DELETE FROM @.join_report WHERE n >= p_from AND queue = e.queue AND id = e.id;
       GET DIAGNOSTICS n_taken = ROW_COUNT; k := k + greatest(n_taken, 1);
       CONTINUE;
     END IF;
+    SELECT * INTO before FROM @.join_report r WHERE r.queue = e.queue AND r.id = e.id AND r.fate <> 0 AND r.n < e.n
+      AND (r.depth >= e.depth OR (r.member = e.member AND r.member_qid = e.member_qid)) ORDER BY r.n LIMIT 1;
+    IF FOUND THEN e := before; END IF;
     SELECT jid INTO j FROM @.join_job WHERE id = e.id AND qid = q;
     reason := NULL; error := NULL;
     IF e.fate = 0 THEN
-      WITH t AS (DELETE FROM @.join_report WHERE n >= p_from AND queue = e.queue AND id = e.id AND fate = 0 RETURNING *),
+      WITH t AS (DELETE FROM @.join_report WHERE n >= p_from AND queue = e.queue AND id = e.id AND fate = 0
+        AND n < coalesce((SELECT r.n FROM @.join_report r WHERE r.queue = e.queue AND r.id = e.id AND r.fate <> 0 ORDER BY r.n LIMIT 1), 9223372036854775807)
+        RETURNING *),
       kept AS (
         INSERT INTO @.join_end (sid, number, fate, codec, payload)
         SELECT x.sid, t.number, 0, t.codec, t.payload

@@ -2,7 +2,8 @@
 
 /**
  * `join_report`: the ends of members that their joins have not heard of yet, a row for each place. An end inserts them in its
- * own transaction, and so waits for nobody; a delivery takes them. `depth`: how many joins have died on the way to it.
+ * own transaction, and so waits for nobody; a delivery takes them. `depth`: how many joins have died on the way to it. Its second index
+ * has what must be heard in its order, which a join of members that complete has none of.
  *
  * `join_end`: who has ended in a set. `join_set.jid` is null once its join has ended and its ends are still to be deleted.
  * The row of its job is the lock of a join.
@@ -30,6 +31,7 @@ CREATE TABLE @.join_report (
   set_name text COLLATE "C" NOT NULL, number bigint NOT NULL, fate smallint NOT NULL, member_qid int NOT NULL, member text COLLATE "C" NOT NULL,
   codec text, error text, payload text
 );
+CREATE INDEX join_report_first ON @.join_report (queue, id, n) WHERE fate <> 0;
 CREATE TABLE @.join_failed (n bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, queue text NOT NULL, id text NOT NULL, task text NOT NULL, reason text NOT NULL);
 `
 
