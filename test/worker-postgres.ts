@@ -44,16 +44,23 @@ export function schemaOf(address: string): string {
   return new URL(address).searchParams.get('schema')!
 }
 
-/** A client of the server, on the database of the stores, until the test ends. */
-export async function testClient(): Promise<pg.Client> {
-  const client = await connected()
+/** A client of the server, on the database of the stores or another one, until the test ends. */
+export async function testClient(url?: string): Promise<pg.Client> {
+  const client = await connected(url)
   onTestFinished(() => client.end())
   return client
 }
 
-async function connected(): Promise<pg.Client> {
+/** Resolves once a call of this function of the schema waits for a lock. */
+export async function lockWait(schema: string, call: string): Promise<void> {
+  const client = await testClient()
+  const looks = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE $1`
+  while ((await client.query(looks, [`%${schema}%.${call}(%`])).rowCount === 0);
+}
+
+async function connected(url?: string): Promise<pg.Client> {
   // Its types leave `unref` out.
-  const client = new pg.Client((await workerPostgres()).url) as pg.Client & { unref(): void }
+  const client = new pg.Client(url ?? (await workerPostgres()).url) as pg.Client & { unref(): void }
   // The server ends before this process does, which it does not keep alive.
   client.on('error', () => {})
   await client.connect()

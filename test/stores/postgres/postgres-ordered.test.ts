@@ -3,7 +3,8 @@ import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
-import { postgresDatabase } from '../../worker-postgres.js'
+import { inSchema } from '#src/stores/postgres/schema/sql-function.js'
+import { lockWait, postgresDatabase } from '../../worker-postgres.js'
 
 let url: string
 const stores: PostgresStore[] = []
@@ -40,6 +41,14 @@ async function push(client: pg.Client, schema: string, jobs: readonly { id: stri
     `SELECT ${schema}.push_1((SELECT qid FROM ${schema}.queue), 'all', $1, $2, $3, NULL, NULL, NULL, NULL, $4, NULL, $5, NULL, $6, $7)`,
     [...columns, jobs.map(() => 1), jobs.map(() => randomUUID()), [randomUUID()], [jobs.length]],
   )
+}
+
+/** Leaves a payload in the inbox, of a group: then a claim looks at limits. */
+async function leaveInInbox(store: PostgresStore, user: pg.Client, id: string): Promise<void> {
+  const job = { id, task: 'sync', payload: '1', priority: 0, rememberMs: 0, group: 'g' }
+  await user.query('BEGIN')
+  expect(await store.transactions.enqueue(user, { queue: 'orders', jobs: [job] })).toEqual(['added'])
+  await user.query('COMMIT')
 }
 
 const claimer = (worker: string) => ({ worker, leaseMs: 30_000 })
@@ -241,6 +250,37 @@ describe('ordered ids on a Postgres store', () => {
     await one.query('COMMIT')
     expect((await claimed()).sort()).toEqual(['a: late', 'b: v1'])
     expect((await store.depth(['orders'])).depths[0]!.scheduled).toBe(1)
+  })
+
+  it('stay in the inbox if a reshard sets out while a claim pushes them, until it has arrived', async () => {
+    const schema = 'ordered_left'
+    const [store, user, other] = [await storeIn(schema), await connected(), await connected()]
+    await leaveInInbox(store, user, 'x')
+    await other.query('BEGIN')
+    await other.query(`SELECT ${schema}.set_out_1('orders', 2)`)
+    const claiming = store.claim([{ queue: 'orders', limit: 5 }], claimer('w'))
+    await lockWait(schema, 'claim_1')
+    await other.query('COMMIT')
+
+    expect((await claiming).claims).toEqual([])
+    while ((await store.records.reshard('orders', 2)).more);
+    const { claims } = await store.claim([{ queue: 'orders', limit: 5 }], claimer('w'))
+    expect(claims.map(({ id }) => id)).toEqual(['x'])
+  })
+
+  it('are not lost if a process opens the queue with another merge while a claim pushes them', async () => {
+    const schema = 'ordered_merge'
+    const [store, opening] = [await storeIn(schema), await storeIn(schema)]
+    const [user, other] = [await connected(), await connected()]
+    await leaveInInbox(store, user, 'x')
+    await other.query('BEGIN')
+    await other.query(inSchema('SELECT pg_advisory_xact_lock(@lock + 7, qid) FROM @.queue', schema))
+    const claiming = store.claim([{ queue: 'orders', limit: 5 }], claimer('w'))
+    await lockWait(schema, 'claim_1')
+    await opening.open([{ ...orders, merge: 'latest' }])
+    await other.query('COMMIT')
+
+    expect((await claiming).claims.map(({ id }) => id)).toEqual(['x'])
   })
 
   it('do not pile up payloads that the latest has replaced while nobody claims', async () => {

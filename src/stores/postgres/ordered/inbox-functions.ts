@@ -32,24 +32,36 @@ BEGIN
 END`,
 )
 
-/** Takes a shard. Pushes what was left for it, unless somebody else does so at this moment. Returns null. */
+/**
+ * Takes a shard as the caller has seen it. Pushes what was left for it, unless somebody else does so at this moment, or a reshard has
+ * emptied it meanwhile: then it stays for the shards that come after it. Returns null.
+ */
 const emptyInbox = sqlFunction(
   'empty_inbox_1',
   'q @.queue',
   'json',
-  `DECLARE d record;
+  `DECLARE d record; pushed json;
 BEGIN
   -- Payloads of an id must not overtake each other.
   IF NOT pg_try_advisory_xact_lock(@lock + 9, q.qid) THEN RETURN NULL; END IF;
-  WITH d AS (DELETE FROM @.inbox WHERE n = ANY (array(SELECT n FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard ORDER BY n LIMIT 1000))
-    RETURNING *)
-  SELECT array_agg(id ORDER BY n) AS ids, array_agg(task ORDER BY n) AS tasks, array_agg(payload ORDER BY n) AS payloads,
-    array_agg(codec ORDER BY n) AS codecs, array_agg(meta ORDER BY n) AS metas, array_agg(run ORDER BY n) AS runs,
-    array_agg(weight ORDER BY n) AS weights, array_agg(score ORDER BY n) AS scores, array_agg(digest ORDER BY n) AS digests,
-    CASE WHEN count(grp) > 0 THEN array_agg(grp ORDER BY n) END AS grps INTO d FROM d;
-  IF d.ids IS NOT NULL THEN
-    PERFORM @.push_1(q.qid, q.merge, d.ids, d.tasks, d.payloads, d.codecs, d.metas, NULL, d.runs, d.weights, d.scores, d.digests, d.grps, NULL, NULL);
-  END IF;
+  LOOP
+    BEGIN
+      WITH d AS (DELETE FROM @.inbox WHERE n = ANY (array(SELECT n FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard ORDER BY n LIMIT 1000))
+        RETURNING *)
+      SELECT array_agg(id ORDER BY n) AS ids, array_agg(task ORDER BY n) AS tasks, array_agg(payload ORDER BY n) AS payloads,
+        array_agg(codec ORDER BY n) AS codecs, array_agg(meta ORDER BY n) AS metas, array_agg(run ORDER BY n) AS runs,
+        array_agg(weight ORDER BY n) AS weights, array_agg(score ORDER BY n) AS scores, array_agg(digest ORDER BY n) AS digests,
+        CASE WHEN count(grp) > 0 THEN array_agg(grp ORDER BY n) END AS grps INTO d FROM d;
+      EXIT WHEN d.ids IS NULL;
+      pushed := @.push_1(q.qid, q.merge, d.ids, d.tasks, d.payloads, d.codecs, d.metas, NULL, d.runs, d.weights, d.scores, d.digests, d.grps, NULL, NULL);
+      EXIT WHEN pushed->>'done' = 'ok';
+      -- What was taken out is there again.
+      RAISE EXCEPTION USING ERRCODE = 'MR001';
+    EXCEPTION WHEN SQLSTATE 'MR001' THEN NULL;
+    END;
+    SELECT * INTO q FROM @.queue WHERE qid = q.qid AND shard >= 0;
+    EXIT WHEN NOT FOUND;
+  END LOOP;
   RETURN NULL;
 END`,
 )
