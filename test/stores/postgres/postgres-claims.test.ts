@@ -80,6 +80,25 @@ describe('several processes on a Postgres store', () => {
     expect(await store.settle([{ queue: 'mail', id: 'a', fence: later.fence, kind: 'complete' }])).toEqual(['ok'])
   })
 
+  it('count attempts beyond those of a small integer, as `retry.max` may say', async () => {
+    const store = await storeIn('tried')
+    await store.open([{ name: 'orders', kind: 'ordered', order: 'fifo' }])
+    const asker = new pg.Client(server.url)
+    await asker.connect()
+    for (const queue of ['mail', 'orders']) {
+      const claim = async () => (await store.claim([{ queue, limit: 1 }], { worker: 'w', leaseMs: 30_000 })).claims[0]!
+      await store.enqueue([{ callId: queue, queue, jobs: [jobOf('a')] }])
+      const { fence } = await claim()
+      await asker.query('UPDATE tried.job SET attempt = 32767 WHERE fence = $1', [fence])
+      expect(await store.settle([{ queue, id: 'a', fence, kind: 'retry', delayMs: 0 }])).toEqual(['ok'])
+      const again = await claim()
+      expect(again.attempt).toBe(32_768)
+      expect(await store.settle([{ queue, id: 'a', fence: again.fence, kind: 'bury' }])).toEqual(['ok'])
+      expect((await store.records.morgue.get(queue, 'a'))?.attempt).toBe(32_768)
+    }
+    await asker.end()
+  })
+
   it('go on after the server was started anew, with greater fences', async () => {
     const store = await storeIn('anew')
     await store.enqueue([{ callId: 'call-1', queue: 'mail', jobs: [jobOf('a'), jobOf('b')] }])

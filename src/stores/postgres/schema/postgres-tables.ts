@@ -20,8 +20,8 @@ CREATE TABLE @.job (
   stamp bigint NOT NULL, seq bigint NOT NULL DEFAULT nextval('@.job_seq'), fence bigint NOT NULL DEFAULT 0,
   created_ms bigint NOT NULL, updated_ms bigint NOT NULL, expires_ms bigint, remember_ms bigint NOT NULL DEFAULT 0,
   waited_ms bigint, qid int NOT NULL, weight int NOT NULL DEFAULT 0,
-  pool smallint NOT NULL DEFAULT 0, rank int NOT NULL DEFAULT 0, attempt smallint NOT NULL DEFAULT 1,
-  crashes smallint NOT NULL DEFAULT 0, flags smallint NOT NULL DEFAULT 0,
+  pool smallint NOT NULL DEFAULT 0, flags smallint NOT NULL DEFAULT 0, rank int NOT NULL DEFAULT 0,
+  attempt int NOT NULL DEFAULT 1, crashes int NOT NULL DEFAULT 0,
   id text COLLATE "C" NOT NULL, task text NOT NULL, grp text COLLATE "C", codec text, meta text, error text, payload text NOT NULL, places text,
   arrival bigint, head bigint, hand bigint[], next_stamp bigint, next_created_ms bigint
 ) WITH (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
@@ -69,7 +69,7 @@ CREATE TABLE @.expected (
 /** `ended`: dead jobs, kept results, and remembered ids, apart from the table that every call uses. */
 const ended = `
 CREATE TABLE @.ended (
-  qid int NOT NULL, state smallint NOT NULL, flags smallint NOT NULL DEFAULT 0, rank int NOT NULL, attempt smallint NOT NULL, crashes smallint NOT NULL,
+  qid int NOT NULL, state smallint NOT NULL, flags smallint NOT NULL DEFAULT 0, rank int NOT NULL, attempt int NOT NULL, crashes int NOT NULL,
   seq bigint NOT NULL DEFAULT nextval('@.job_seq'), stamp bigint NOT NULL, created_ms bigint NOT NULL, finished_ms bigint NOT NULL,
   until_ms bigint, remember_ms bigint NOT NULL,
   id text COLLATE "C" NOT NULL, task text NOT NULL, grp text COLLATE "C", worker text, codec text, meta text, error text, reason text, payload text,
