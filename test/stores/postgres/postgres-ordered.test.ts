@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
 import { inSchema } from '#src/stores/postgres/schema/sql-function.js'
+import { shardOf } from '#src/stores/rules/payloads.js'
 import { lockWait, postgresDatabase } from '../../worker-postgres.js'
 
 let url: string
@@ -281,6 +282,38 @@ describe('ordered ids on a Postgres store', () => {
     await other.query('COMMIT')
 
     expect((await claiming).claims.map(({ id }) => id)).toEqual(['x'])
+  })
+
+  it('of a shard that runs one batch at a time are claimed while another claim asks other shards', async () => {
+    const schema = 'ordered_apart'
+    const [store, other] = [await storeIn(schema), await connected()]
+    const solo = { ...orders, name: 'solo', exclusive: 'shard', shards: 3 } as const
+    await store.open([solo])
+    const inShard = (shard: number) =>
+      Array.from({ length: 99 }, (_, i) => `id-${i}`).find((id) => shardOf(id, 3) === shard)!
+    const job = { task: 'sync', priority: 0, rememberMs: 0, payload: '1' }
+    await store.claim([{ queue: 'solo', limit: 5 }], claimer('w'))
+    await store.enqueue([{ callId: 'one', queue: 'solo', jobs: [{ ...job, id: inShard(2) }] }])
+    const claimOf = async (shard: number) =>
+      (
+        await other.query(
+          `SELECT ${schema}.claim_1('other', ARRAY[qid], '{5}', '{NULL}', '{30000}', '{0}', '{true}', false, 1000000, 0, ${schema}.run()) AS answer
+            FROM ${schema}.queue WHERE name = 'solo' AND shard = $1`,
+          [shard],
+        )
+      ).rows[0].answer.asked[0]
+    await other.query('BEGIN')
+    expect(await claimOf(0)).toMatchObject({ jobs: null, busy: false })
+
+    const { claims } = await store.claim([{ queue: 'solo', limit: 5 }], claimer('w'))
+    expect(claims.map(({ id }) => id)).toEqual([inShard(2)])
+    await store.enqueue([{ callId: 'two', queue: 'solo', jobs: [{ ...job, id: inShard(0) }] }])
+    // The other claim may be about to take it: whoever asks again will see.
+    const { claims: none, waits } = await store.claim([{ queue: 'solo', limit: 5, shard: 0 }], claimer('w'))
+    expect([none, waits]).toEqual([[], []])
+    await other.query('COMMIT')
+    const { claims: next } = await store.claim([{ queue: 'solo', limit: 5, shard: 0 }], claimer('w'))
+    expect(next.map(({ id }) => id)).toEqual([inShard(0)])
   })
 
   it('do not pile up payloads that the latest has replaced while nobody claims', async () => {

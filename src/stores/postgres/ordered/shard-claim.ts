@@ -93,9 +93,9 @@ BEGIN
   END IF;
   IF EXISTS (SELECT FROM @.inbox WHERE name = q.name) THEN PERFORM @.empty_inbox_1(q); t := @.us(); END IF;
   IF q.exclusive = 'shard' THEN
-    -- Lock, and look in the next statement.
-    PERFORM pg_advisory_xact_lock(@lock + 8, q.qid);
-    IF EXISTS (SELECT FROM @.bunch WHERE qid = q.qid) THEN p_limit := 0; END IF;
+    -- Lock, and look in the next statement. Who waited here, with the locks of shards that were asked before, could wait for ever.
+    IF NOT pg_try_advisory_xact_lock(@lock + 8, q.qid) THEN p_limit := 0;
+    ELSIF EXISTS (SELECT FROM @.bunch WHERE qid = q.qid) THEN p_limit := 0; END IF;
   END IF;
   IF q.ord = 'lifo' THEN
     start_at := -t; until_at := 9223372036854775807;
