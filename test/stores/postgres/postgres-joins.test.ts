@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
-import { postgresDatabase } from '../../worker-postgres.js'
+import { stepLimit } from '#src/stores/rules/bounds.js'
+import { postgresDatabase, testClient } from '../../worker-postgres.js'
 
 let url: string
 const stores: PostgresStore[] = []
@@ -36,13 +37,13 @@ async function addJoin(
   store: PostgresStore,
   id: string,
   size: number,
-  { onDead = 'fail' }: { onDead?: 'fail' | 'hold' | 'go-on' } = {},
+  { onDead = 'fail', ...how }: { onDead?: 'fail' | 'hold' | 'go-on'; cancelsRest?: true } = {},
 ): Promise<void> {
   const rules = { onDead, keepsResults: true }
   const set = { name: 'all', queue: 'rows', ids: `${id}.all`, isMany: true, size, ...rules }
   const place = (number: number) => ({ join: { queue: 'mail', id }, set: 'all', number, ...rules })
   const members = ids(size).map((number) => ({ ...jobOf(`${id}.all.${number}`), memberOf: [place(number)] }))
-  const join = { ...jobOf(id), join: { sets: [set], sealWithinMs: 60_000 } }
+  const join = { ...jobOf(id), join: { sets: [set], sealWithinMs: 60_000, ...how } }
   const answer = await store.joins.enqueue([
     { callId: `${id} mail`, queue: 'mail', jobs: [join] },
     { callId: `${id} rows`, queue: 'rows', jobs: members },
@@ -115,6 +116,48 @@ describe('joins on a Postgres store', () => {
 
     for (const table of ['join_job', 'join_set', 'join_end', 'join_report', 'join_failed'])
       expect(await other.query(`SELECT count(*)::int FROM large.${table}`), table).toEqual([[0]])
+  })
+})
+
+describe('the rest of a dead join on a Postgres store', () => {
+  /** A join that cancels the rest dies with its first member. Returns the claims of those that run. */
+  async function dies(store: PostgresStore, id: string, size: number, running: number) {
+    await addJoin(store, id, size, { cancelsRest: true })
+    const [first, ...others] = await claimRows(store, 'w', 1 + running)
+    const { queue, fence } = first!
+    await store.settle([{ queue, id: first!.id, fence, kind: 'bury', reason: 'broken', error: 'broken' }])
+    return others
+  }
+  const leftOf = async (store: PostgresStore) => {
+    const { ready, running } = (await store.depth(['rows'])).depths[0]!
+    return { ready, running }
+  }
+
+  it('is cancelled by one sweep but for a member that a transaction of a user has locked, and that one later', async () => {
+    const store = await storeIn('locked')
+    const user = await testClient(url)
+    const [held] = await dies(store, 'first', 2, 1)
+    await dies(store, 'second', 2, 0)
+    const { queue, id, fence } = held!
+    await user.query('BEGIN')
+    expect(await store.transactions.complete(user, { queue, id, fence })).toBe(true)
+
+    expect((await store.joins.sweep('w')).more).toBe(false)
+    expect(await leftOf(store)).toEqual({ ready: 0, running: 1 })
+    await user.query('ROLLBACK')
+    await store.joins.sweep('w')
+    expect(await store.extend([{ queue, id, fence, leaseMs: 30_000 }])).toEqual(['cancel'])
+  })
+
+  it('is cancelled by several sweeps if it is more than one step', async () => {
+    const store = await storeIn('much')
+    await dies(store, 'small', 2, 1)
+    await dies(store, 'large', stepLimit + 50, 0)
+    let sweeps = 1
+    for (; (await store.joins.sweep('w')).more; sweeps++);
+
+    expect(sweeps).toBeLessThan(5)
+    expect(await leftOf(store)).toEqual({ ready: 0, running: 1 })
   })
 })
 

@@ -124,27 +124,32 @@ END`,
 )
 
 /**
- * Takes a limit. Returns members of a dead join that are to be cancelled, at most so many of one of its sets: `[queue, ids]`;
- * null if there are none. A join of which none is left is done.
+ * Looks for members of dead joins that are to be cancelled. Takes how many members to look at in one set, and a `RestPlace`.
+ *
+ * Returns those of one set that it has found, and where to go on: `[queue, ids, …RestPlace]`; null if it has come to the end. A join
+ * is done then if nobody of it had to be left.
  */
 const restOfDead = sqlFunction(
-  'join_rest_1',
-  'p_most int',
+  'join_rest_2',
+  'p_most int, p_jid bigint, p_sid bigint, p_from bigint, p_left boolean',
   'json',
-  `DECLARE j @.join_job; s @.join_set; ids text[]; home text; q int;
+  `DECLARE j @.join_job; s @.join_set; ids text[]; home text; q int; at bigint; is_left boolean; looked bigint := 0;
 BEGIN
-  FOR j IN SELECT * FROM @.join_job WHERE cancelling = 1 ORDER BY jid LOOP
+  FOR j IN SELECT * FROM @.join_job WHERE cancelling = 1 AND jid >= p_jid ORDER BY jid LOOP
+    is_left := p_left AND j.jid = p_jid;
     home := (SELECT name FROM @.queue WHERE qid = j.qid);
-    FOR s IN SELECT * FROM @.join_set WHERE jid = j.jid ORDER BY sid LOOP
+    FOR s IN SELECT * FROM @.join_set WHERE jid = j.jid AND (j.jid > p_jid OR sid >= p_sid) ORDER BY sid LOOP
       q := (SELECT qid FROM @.queue WHERE name = s.queue);
-      ids := array(SELECT o.id FROM generate_series(0, s.added - 1) g
+      at := CASE s.sid WHEN p_sid THEN p_from ELSE 0 END;
+      ids := array(SELECT o.id FROM generate_series(at, least(at + p_most, s.added) - 1) g
         JOIN @.job o ON o.qid = q AND o.id = CASE s.is_many WHEN 1 THEN s.ids || '.' || g ELSE s.ids END COLLATE "C"
         WHERE o.flags & 24 = 16 AND NOT EXISTS (SELECT FROM @.join_end e WHERE e.sid = s.sid AND e.number = g)
           AND EXISTS (SELECT FROM json_array_elements(o.places::json) p WHERE p->>0 = home AND p->>1 = j.id AND p->>2 = s.name)
-        ORDER BY g LIMIT p_most);
-      IF ids <> '{}' THEN RETURN json_build_array(s.queue, ids); END IF;
+        ORDER BY g);
+      looked := looked + least(p_most, greatest(s.added - at, 0));
+      IF ids <> '{}' OR looked >= p_most THEN RETURN json_build_array(s.queue, ids, j.jid, s.sid, at + p_most, is_left); END IF;
     END LOOP;
-    UPDATE @.join_job SET cancelling = 0 WHERE jid = j.jid;
+    IF NOT is_left THEN UPDATE @.join_job SET cancelling = 0 WHERE jid = j.jid; END IF;
   END LOOP;
   RETURN NULL;
 END`,
@@ -183,6 +188,13 @@ interface SweepLook {
   readonly more: boolean
 }
 
+/** How far a look for members of dead joins has come: a join, a set and a number; and whether it had to leave somebody of that join. */
+type RestPlace = readonly [jid: number, sid: number, number: number, isLeft: boolean]
+
+type FoundRest = readonly [queue: string, ids: string[], ...RestPlace]
+
+const firstPlace: RestPlace = [0, 0, 0, false]
+
 interface JoinsParts {
   readonly connection: PostgresConnection
   readonly queues: PostgresQueues
@@ -193,6 +205,9 @@ interface JoinsParts {
 
 export class PostgresJoins implements Joins {
   readonly #parts: JoinsParts
+  #rest = firstPlace
+  /** Since it began at the first place. */
+  #hasCancelled = false
 
   constructor(parts: JoinsParts) {
     this.#parts = parts
@@ -248,29 +263,42 @@ export class PostgresJoins implements Joins {
     return { failed, more: found.more || isMoreLeft || failed.length === stepLimit }
   }
 
-  /** Cancels members of dead joins that ask for it, a bounded number. Returns whether more may be left. */
+  /**
+   * Cancels members of dead joins that ask for it, a bounded number. Returns whether more may be left. Those that somebody else has
+   * locked are left to a later sweep.
+   */
   async #cancelRest(): Promise<boolean> {
     const { connection, queues } = this.#parts
-    for (let left = stepLimit; left > 0; ) {
-      const rest = (await connection.call(restOfDead, [left])) as [queue: string, ids: string[]] | null
-      if (rest === null) return false
-      const [queue] = await queues.named([rest[0]])
-      left -= rest[1].length
-      await this.#cancel(queue!, rest[1])
+    for (let most = stepLimit; most > 0; ) {
+      const rest = (await connection.call(restOfDead, [most, ...this.#rest])) as FoundRest | null
+      if (rest === null) {
+        // The end of a member may have been that of a join that comes before.
+        const isAgain = this.#hasCancelled
+        this.#rest = firstPlace
+        this.#hasCancelled = false
+        if (isAgain) continue
+        return false
+      }
+      const [name, ids, jid, sid, number, isLeft] = rest
+      const left = ids.length === 0 ? 0 : await this.#cancel((await queues.named([name]))[0]!, ids)
+      if (left < ids.length) this.#hasCancelled = true
+      this.#rest = [jid, sid, number, isLeft || left > 0]
+      most -= ids.length === 0 ? most : ids.length
     }
     return true
   }
 
-  /** Cancels members that wait, and asks those that run to end. */
-  async #cancel(queue: NumberedQueue, ids: readonly string[]): Promise<void> {
+  /** Cancels members that wait, and asks those that run to end. Returns how many of them it has left. */
+  async #cancel(queue: NumberedQueue, ids: readonly string[]): Promise<number> {
     const { connection, recovery } = this.#parts
     const [, rows] = (await connection.call(lookAtJobs, [queue.qid, ids])) as [now: number, rows: EndingRow[]]
     const running = rows.filter(({ fence }) => fence > 0)
     const values = [queue.qid, running.map(({ id }) => id), running.map(({ fence }) => fence), joinDeadReason]
-    await connection.call(askToCancel, values)
+    const asked = (await connection.call(askToCancel, values)) as number
     const resting = new Map(rows.filter(({ fence }) => fence === 0).map((row) => [row.id, row]))
     const ends = ids.flatMap((id) => resting.get(id) ?? []).map((row) => endedBy(row, 'cancelled', joinDeadReason))
-    await recovery.end(queue, ends)
+    const { done } = await recovery.end(queue, ends)
+    return running.length - asked + done.filter((is) => !is).length
   }
 
   async #setsOf(
