@@ -3,7 +3,7 @@ import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js
 import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
 import { stepLimit } from '#src/stores/rules/bounds.js'
-import { postgresDatabase, testClient } from '../../worker-postgres.js'
+import { lockWait, postgresDatabase, testClient } from '../../worker-postgres.js'
 
 let url: string
 const stores: PostgresStore[] = []
@@ -280,5 +280,34 @@ describe('signals on a Postgres store', () => {
       expect(again?.id).toBe(id)
       await worker.settle([{ queue, id, fence: again!.fence, kind: 'complete' }])
     }
+  })
+
+  it.each([
+    [
+      'reach',
+      'signal_1',
+      (store: PostgresStore, job: { queue: string; id: string }) => store.steps.signal(job, { name: 'go' }),
+      'kept',
+    ],
+    [
+      'forget a step of',
+      'forget_step_1',
+      (store: PostgresStore, job: { queue: string; id: string }) => store.steps.forget(job, 'pay'),
+      true,
+    ],
+  ])('%s a dead job that is revived at the same moment', async (_, call, send, answer) => {
+    const schema = `revived_${call}`
+    const [store, other] = [await storeIn(schema), await testClient(url)]
+    await store.enqueue([{ callId: 'one', queue: 'mail', jobs: [jobOf('a')] }])
+    const [{ queue, id, fence } = expect.fail()] = (await store.claim([{ queue: 'mail', limit: 1 }], by('w'))).claims
+    await store.steps.keep({ queue, id, fence }, { kind: 'step', name: 'pay' }, 30_000)
+    await store.settle([{ queue, id, fence, kind: 'bury', reason: 'broken', error: 'broken' }])
+    await other.query('BEGIN')
+    await other.query(`SELECT ${schema}.revive_1((SELECT qid FROM ${schema}.queue WHERE name = 'mail'), '{a}')`)
+    const sent = send(store, { queue, id })
+    await lockWait(schema, call)
+    await other.query('COMMIT')
+
+    expect(await sent).toBe(answer)
   })
 })

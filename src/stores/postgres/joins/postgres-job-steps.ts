@@ -52,18 +52,31 @@ BEGIN
 END`,
 )
 
+/** Takes a queue and an id. Locks the job, or the dead one. Returns whether there is any. */
+const lockSteps = sqlFunction(
+  'lock_steps_1',
+  'p_q int, p_id text',
+  'boolean',
+  `BEGIN
+  -- It may be revived between the two looks.
+  FOR i IN 1 .. 2 LOOP
+    PERFORM FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
+    IF FOUND THEN RETURN true; END IF;
+    PERFORM FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state + 0 = 4
+      AND coalesce(finished_ms + (SELECT dead_age_ms FROM @.queue WHERE qid = p_q) > @.us() / 1000, true) FOR UPDATE;
+    IF FOUND THEN RETURN true; END IF;
+  END LOOP;
+  RETURN false;
+END`,
+)
+
 /** Takes a queue, an id and the name of a step or a sleep. Returns whether it was there. */
 const forgetStep = sqlFunction(
   'forget_step_1',
   'p_q int, p_id text, p_name text',
   'json',
   `BEGIN
-  PERFORM FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
-  IF NOT FOUND THEN
-    PERFORM FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state + 0 = 4
-      AND coalesce(finished_ms + (SELECT dead_age_ms FROM @.queue WHERE qid = p_q) > @.us() / 1000, true) FOR UPDATE;
-    IF NOT FOUND THEN RETURN to_json(false); END IF;
-  END IF;
+  IF NOT @.lock_steps_1(p_q, p_id) THEN RETURN to_json(false); END IF;
   DELETE FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = 0 AND name = p_name;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
   IF NOT EXISTS (SELECT FROM @.step WHERE id = p_id AND qid + 0 = p_q) THEN
@@ -97,20 +110,13 @@ const sendSignal = sqlFunction(
   'signal_1',
   'p_q int, p_id text, p_name text, p_bytes int, p_codec text, p_payload text, p_most int, p_most_bytes int',
   'json',
-  `DECLARE ms bigint := @.us() / 1000; o @.job; before int; awaited boolean := false; r record;
+  `DECLARE ms bigint := @.us() / 1000; before int; awaited boolean; r record;
 BEGIN
   -- Locked first: the job may be about to wait for it, or to die.
-  SELECT * INTO o FROM @.job WHERE id = p_id AND qid + 0 = p_q FOR UPDATE;
-  IF NOT FOUND THEN
-    PERFORM FROM @.ended WHERE id = p_id AND qid + 0 = p_q AND state + 0 = 4
-      AND coalesce(finished_ms + (SELECT dead_age_ms FROM @.queue WHERE qid = p_q) > ms, true) FOR UPDATE;
-    IF NOT FOUND THEN RETURN to_json('gone'::text); END IF;
-  END IF;
+  IF NOT @.lock_steps_1(p_q, p_id) THEN RETURN to_json('gone'::text); END IF;
   SELECT kind INTO before FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = 1 AND name = p_name;
   IF before IS NOT NULL THEN RETURN to_json(CASE before WHEN 2 THEN 'duplicate' ELSE 'gone' END); END IF;
-  IF o.flags & 128 > 0 THEN
-    awaited := EXISTS (SELECT FROM @.signal_wait WHERE id = p_id AND qid + 0 = p_q AND signal = p_name);
-  END IF;
+  awaited := EXISTS (SELECT FROM @.signal_wait WHERE id = p_id AND qid + 0 = p_q AND signal = p_name);
   IF NOT awaited THEN
     SELECT count(*) AS n, coalesce(sum(bytes), 0) AS load INTO r FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = 1 AND kind = 2;
     IF r.n >= p_most OR r.load + p_bytes > p_most_bytes THEN RETURN to_json('full'::text); END IF;
@@ -150,7 +156,7 @@ BEGIN
 END`,
 )
 
-export const jobStepFunctions = [keepStep, readSteps, forgetStep, wakeJob, sendSignal, endVainWaits]
+export const jobStepFunctions = [keepStep, readSteps, lockSteps, forgetStep, wakeJob, sendSignal, endVainWaits]
 
 export type StepColumns = [
   kind: number,
