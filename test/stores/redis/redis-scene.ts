@@ -8,11 +8,12 @@ import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SettleItem } from '#src/stores/contract/settle.js'
 import type { StoreHealth } from '#src/stores/contract/store-health.js'
 import { redisAddress } from '#src/stores/redis/client/redis-address.js'
-import type { RedisArgument, RedisClient } from '#src/stores/redis/client/redis-client.js'
+import type { RedisArgument, RedisClient, RedisReply } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { listIn } from '#src/stores/redis/client/redis-reply.js'
 import { queuesKey, type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { changed } from '../../changed.js'
 import { workerRedis } from '../../worker-redis.js'
 
 export const queue = 'mail'
@@ -40,6 +41,24 @@ export async function sharedRedis(): Promise<{ readonly server: RedisServer; rea
   return { server, client }
 }
 
+/** What a test does before each script is sent, and with each answer. */
+interface Beside {
+  readonly before?: (script: string, args: readonly RedisArgument[]) => unknown
+  readonly after?: (script: string, reply: RedisReply) => unknown
+}
+
+/** The same client with a test beside its scripts. */
+export function besideScripts(client: RedisClient, { before, after }: Beside): RedisClient {
+  return changed(client, {
+    async run(script, keys, args, replicas) {
+      await before?.(script.name, args)
+      const reply = await client.run(script, keys, args, replicas)
+      await after?.(script.name, reply)
+      return reply
+    },
+  })
+}
+
 let made = 0
 
 export class RedisScene {
@@ -60,6 +79,11 @@ export class RedisScene {
     await scene.store.open([settings])
     await scene.fill()
     return scene
+  }
+
+  /** Another handle on the same client, with a test beside its scripts. */
+  beside(how: Beside): RedisStore {
+    return new RedisStore({ client: besideScripts(this.client, how), namespace: this.namespace })
   }
 
   get health(): StoreHealth {

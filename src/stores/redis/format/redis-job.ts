@@ -174,30 +174,17 @@ export const stateOf: Record<string, JobState> = {
   d: 'dead',
 }
 
-/** A job as it was read, with the parts of its position in a listing. */
+/** A job as it was read. */
 export interface JobView {
-  /** The stored job, expired or not. */
-  readonly stored: StoredJob | undefined
   /** The stored job unless it has expired. */
   readonly job: StoredJob | undefined
-  /** 0 for a job of an ordered queue. */
-  readonly seq: number
-  readonly stamp: number
-  readonly fence: number
   /** The places of a join or member (`joins-lua.ts`). */
   readonly places?: string
   /** What is remembered of it, whether or not its result is kept. Undefined once that is forgotten. */
   readonly memory: StoredJob | undefined
 }
 
-export const nothingThere: JobView = {
-  stored: undefined,
-  job: undefined,
-  seq: 0,
-  stamp: 0,
-  fence: 0,
-  memory: undefined,
-}
+export const nothingThere: JobView = { job: undefined, memory: undefined }
 
 /** Reads one view of the view script of plain queues. `hiddenUntil`: dead jobs that ended until then have expired. */
 export function viewIn(queue: string, id: string, reply: RedisReply, now: number, hiddenUntil: number): JobView {
@@ -217,7 +204,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
   const known = remembered === undefined || remembered.until <= now ? undefined : rememberedJob(queue, id, remembered)
   const memory = known && remembered!.hasRemains ? { ...known, ...noted, ...contentOf(remains) } : known
   if (record === null) return { ...nothingThere, memory }
-  const { stamp: firstStamp, seq, createdAt, rememberMs, places, ...written } = readRecord(bytesIn(record))
+  const { stamp: firstStamp, seq: _, createdAt, rememberMs, places, ...written } = readRecord(bytesIn(record))
   const since =
     past === null
       ? { state: firstState(bytesIn(record)), updatedAt: createdAt, stamp: firstStamp, ...fresh, stamped: 0 }
@@ -255,11 +242,7 @@ export function viewIn(queue: string, id: string, reply: RedisReply, now: number
     (state === 'dead' && since.updatedAt <= hiddenUntil)
   const isRemembered = state === 'completed' && since.updatedAt + rememberMs > now
   return {
-    stored: job,
     job: isHidden ? undefined : job,
-    seq,
-    stamp,
-    fence: held?.fence ?? 0,
     ...(places?.includes('.') ? { places } : {}),
     memory: isRemembered ? { ...bare(job), updatedAt: since.updatedAt, ...droppedIn(job) } : memory,
   }

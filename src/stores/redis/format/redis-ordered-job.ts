@@ -93,7 +93,7 @@ function liveView(
     ...(error === null ? {} : { error: textIn(error) }),
     ...(reason === undefined ? {} : { reason }),
   }
-  return { ...nothingThere, stored: job, job, stamp, fence: claim?.fence ?? 0 }
+  return { ...nothingThere, job }
 }
 
 function deadView(
@@ -112,7 +112,7 @@ function deadView(
     runAt: Math.floor(stamp / 1_000),
     finishedAt,
   }
-  return { ...nothingThere, stored: job, job: finishedAt <= hiddenUntil ? undefined : job, stamp }
+  return { ...nothingThere, job: finishedAt <= hiddenUntil ? undefined : job }
 }
 
 function withPayloads(

@@ -61,13 +61,7 @@ async function withJoins(queues: RedisQueues, shard: RedisShard, views: readonly
       const name = found.get(serial)
       return name === undefined || name === null ? [] : [{ ...placeIn(listIn(name)), number: Number(number) }]
     })
-    if (memberOf.length === 0) return view
-    const { stored, job } = view
-    return {
-      ...view,
-      stored: stored && { ...stored, memberOf },
-      job: job && { ...job, memberOf },
-    }
+    return memberOf.length === 0 ? view : { ...view, job: view.job && { ...view.job, memberOf } }
   })
 }
 

@@ -5,8 +5,10 @@ import type { ListQuery, Page, StoredJob } from '../../contract/job-records.js'
 import type { QueueKind } from '../../contract/queue-settings.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { comparePositions, cursorAt, type ListPosition, positionIn } from '../../rules/listing-cursor.js'
+import type { RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, rowsIn, textIn } from '../client/redis-reply.js'
 import { type JobView, readClaim } from '../format/redis-job.js'
+import { readNumber } from '../format/redis-record.js'
 import { viewJobs } from '../format/redis-views.js'
 import { liveShards, type RedisQueue, type RedisShard } from '../redis-layout.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
@@ -16,6 +18,12 @@ import { sectionScripts } from './section-scripts.js'
 interface FoundJob {
   readonly job: StoredJob
   readonly position: ListPosition
+}
+
+/** A part of a section: the places where jobs were found, and the one after which the section goes on, if it does. */
+interface SectionPage {
+  readonly places: readonly ListPosition[]
+  readonly next: ListPosition | undefined
 }
 
 /** The number of ids to walk through at a time in a listing by id. */
@@ -53,20 +61,16 @@ export class RedisListing {
     for (const section of query.by === 'retry' ? [retries] : sectionsOf(shard.kind)) {
       if (query.state !== undefined && !section.states.includes(query.state)) continue
       let from = startIn(section, after)
-      if (from === 'past') continue
-      for (let isMore = true; isMore && found.length < most; ) {
-        const ids = await this.#idsIn(shard, section, from, most, isLifo, query.group)
-        const views = await this.#view(shard, section.name === 'dead' ? 'dead' : 'live', ids)
-        isMore = false
-        for (const view of views) {
-          const { stored, job } = view
-          if (stored === undefined) continue
-          from = [...section.numbersOf(view, isLifo), stored.id]
-          isMore = ids.length === most
+      while (from !== 'past' && found.length < most) {
+        const { places, next } = await this.#pageOf(shard, section, from, most, isLifo, query.group)
+        const views = await this.#view(shard, section.name === 'dead' ? 'dead' : 'live', places.map(idIn))
+        for (const [i, { job }] of views.entries()) {
+          // It may have moved on since it was found.
           if (job === undefined || !section.states.includes(job.state)) continue
           if (query.state === undefined || job.state === query.state)
-            found.push({ job, position: [...section.head, ...from] })
+            found.push({ job, position: [...section.head, ...places[i]!] })
         }
+        from = next ?? 'past'
       }
     }
     return found.slice(0, most)
@@ -118,45 +122,59 @@ export class RedisListing {
     let first: string[] = []
     for (const section of sectionsOf(shard.kind, kind)) {
       if (query.state !== undefined && !section.states.includes(query.state)) continue
-      let from: ListPosition | undefined
-      for (;;) {
-        const ids = await this.#idsIn(shard, section, from, step, isLifo)
-        const beyond = ids.filter((id) => past === undefined || compareBytes(id, past) > 0)
+      let from: ListPosition | undefined | 'past'
+      while (from !== 'past') {
+        const { places, next }: SectionPage = await this.#pageOf(shard, section, from, step, isLifo)
+        const beyond = places.map(idIn).filter((id) => past === undefined || compareBytes(id, past) > 0)
         first = [...new Set([...first, ...beyond])].sort(compareBytes).slice(0, count)
-        if (ids.length < step || section.name === 'running') break
-        const [last] = await this.#view(shard, kind, ids.slice(-1))
-        if (last?.stored === undefined) break
-        from = [...section.numbersOf(last, isLifo), last.stored.id]
+        from = next ?? 'past'
       }
     }
     return first
   }
 
-  async #idsIn(
+  /** At most so many places of a section, from its start or after a place on. */
+  async #pageOf(
     shard: RedisShard,
-    { name, bytesOf }: Section,
+    section: Section,
     after: ListPosition | undefined,
     most: number,
     isLifo: boolean,
     group = '',
-  ): Promise<string[]> {
+  ): Promise<SectionPage> {
+    const { name, idAt, numbersIn, bytesOf } = section
     const numbers = after?.slice(0, -1).map(Number) ?? []
-    const bytes =
-      after === undefined ? '' : Buffer.concat([bytesOf(numbers, isLifo), Buffer.from(String(after.at(-1)))])
+    const bytes = after === undefined ? '' : Buffer.concat([bytesOf(numbers, isLifo), Buffer.from(idIn(after))])
     const reply = await this.#queues.run(shard, sectionScripts, [name, bytes, String(most), group])
-    if (name !== 'running') return listIn(reply).map(textIn)
-    return rowsIn(reply, 2)
-      .map(([id, claim]) => ({ id: textIn(id), ...readClaim(bytesIn(claim)) }))
-      .map(({ id, fence, seq }) => ({ id, position: [fence, seq, id] }))
-      .filter(({ position }) => after === undefined || comparePositions(position, after) > 0)
-      .sort((a, b) => comparePositions(a.position, b.position))
-      .slice(0, most)
-      .map(({ id }) => id)
+    if (name === 'running') return pageOfClaims(reply, after, most)
+    const [members, last] = listIn(reply)
+    const placeIn = (member: RedisReply): ListPosition => {
+      const place = bytesIn(member)
+      return [...numbersIn(place, isLifo), place.toString('utf8', idAt)]
+    }
+    return { places: listIn(members).map(placeIn), next: last === null ? undefined : placeIn(last!) }
   }
 
   #view(shard: RedisShard, kind: ListedKind, ids: readonly string[]): Promise<JobView[]> {
     return viewJobs(this.#queues, shard, ids, { kind, as: 'listed' })
   }
+}
+
+function idIn(place: ListPosition): string {
+  return String(place.at(-1))
+}
+
+/** The claims come in no order. */
+function pageOfClaims(reply: RedisReply, after: ListPosition | undefined, most: number): SectionPage {
+  const left = rowsIn(reply, 2)
+    .map(([id, claim]): ListPosition => {
+      const { fence, seq } = readClaim(bytesIn(claim))
+      return [fence, seq, textIn(id)]
+    })
+    .filter((place) => after === undefined || comparePositions(place, after) > 0)
+    .sort(comparePositions)
+  const places = left.slice(0, most)
+  return { places, next: left.length > most ? places.at(-1) : undefined }
 }
 
 function wanted(views: readonly JobView[], { state }: ListQuery, number: number): FoundJob[] {
@@ -166,47 +184,60 @@ function wanted(views: readonly JobView[], { state }: ListQuery, number: number)
 }
 
 /** The sections of a shard: its keys in the order of a listing by time, and the place of a job in each. Pure. */
-interface Section {
+interface Section extends PlaceForm {
   readonly name: 'running' | 'ready' | 'suspects' | 'scheduled' | 'joining' | 'completed' | 'dead' | 'retries'
   readonly states: readonly JobState[]
   /** The beginning of a position of this section. Its own numbers and the id follow. */
   readonly head: readonly number[]
-  numbersOf(view: JobView, isLifo: boolean): readonly number[]
-  /** The bytes before the id in the section's key. */
+}
+
+/** The form of the places in a section's key: some numbers, then the id. */
+interface PlaceForm {
+  /** How many bytes precede the id. */
+  readonly idAt: number
+  /** The numbers that a position has for them. */
+  numbersIn(place: Buffer, isLifo: boolean): readonly number[]
   bytesOf(numbers: readonly number[], isLifo: boolean): Buffer
 }
 
-const readyNumbers = ({ stamp, seq, stored }: JobView, isLifo: boolean) => [
-  -stored!.priority,
-  isLifo ? -stamp : stamp,
-  seq,
-]
-const readyBytes = ([priority, stamp, seq]: readonly number[], isLifo: boolean) => {
-  const bytes = numberBytes(Math.abs(stamp!), 7)
-  const inOrder = isLifo ? bytes.map((byte) => 255 - byte) : bytes
-  return Buffer.concat([numberBytes(32_767 + priority!, 2), inOrder, numberBytes(seq!, 6)])
+/** Claims are in no order, and have their numbers elsewhere. */
+const claimed: PlaceForm = { idAt: 0, numbersIn: () => [], bytesOf: () => Buffer.alloc(0) }
+const inLine: PlaceForm = {
+  idAt: 15,
+  numbersIn(place, isLifo) {
+    const bytes = place.subarray(2, 9)
+    const stamp = readNumber(isLifo ? inverted(bytes) : bytes, 0, 7)
+    return [place.readUInt16BE(0) - 32_767, isLifo ? -stamp : stamp, readNumber(place, 9, 6)]
+  },
+  bytesOf([priority, stamp, seq], isLifo) {
+    const bytes = numberBytes(Math.abs(stamp!), 7)
+    return Buffer.concat([numberBytes(32_767 + priority!, 2), isLifo ? inverted(bytes) : bytes, numberBytes(seq!, 6)])
+  },
 }
-const dueNumbers = ({ stamp, seq }: JobView) => [stamp, seq]
-const dueBytes = ([stamp, seq]: readonly number[]) => Buffer.concat([numberBytes(stamp!, 7), numberBytes(seq!, 6)])
-const endNumbers = ({ seq, stored }: JobView) => [-stored!.finishedAt!, -seq]
-const endBytes = ([finishedAt, seq]: readonly number[]) =>
-  Buffer.concat([numberBytes(-finishedAt!, 6), numberBytes(-seq!, 6)])
+const byDue: PlaceForm = {
+  idAt: 13,
+  numbersIn: (place) => [readNumber(place, 0, 7), readNumber(place, 7, 6)],
+  bytesOf: ([stamp, seq]) => Buffer.concat([numberBytes(stamp!, 7), numberBytes(seq!, 6)]),
+}
+const byEnd: PlaceForm = {
+  idAt: 12,
+  numbersIn: (place) => [-readNumber(place, 0, 6), -readNumber(place, 6, 6)],
+  bytesOf: ([finishedAt, seq]) => Buffer.concat([numberBytes(-finishedAt!, 6), numberBytes(-seq!, 6)]),
+}
+
+function inverted(bytes: Buffer): Buffer {
+  return Buffer.from(bytes.map((byte) => 255 - byte))
+}
 
 /** Ordered queues have no `completed` and no `joining`, and all sequence numbers are 0: otherwise equal jobs are in the order of ids. */
 const sections: readonly Section[] = [
-  {
-    name: 'running',
-    states: ['running'],
-    head: [0],
-    numbersOf: ({ fence, seq }) => [fence, seq],
-    bytesOf: () => Buffer.alloc(0),
-  },
-  { name: 'ready', states: ['ready'], head: [1, 0], numbersOf: readyNumbers, bytesOf: readyBytes },
-  { name: 'suspects', states: ['ready'], head: [1, 1], numbersOf: readyNumbers, bytesOf: readyBytes },
-  { name: 'scheduled', states: ['scheduled'], head: [2], numbersOf: dueNumbers, bytesOf: dueBytes },
-  { name: 'joining', states: ['waiting'], head: [3], numbersOf: dueNumbers, bytesOf: dueBytes },
-  { name: 'completed', states: ['completed'], head: [4], numbersOf: endNumbers, bytesOf: endBytes },
-  { name: 'dead', states: ['dead'], head: [5], numbersOf: endNumbers, bytesOf: endBytes },
+  { name: 'running', states: ['running'], head: [0], ...claimed },
+  { name: 'ready', states: ['ready'], head: [1, 0], ...inLine },
+  { name: 'suspects', states: ['ready'], head: [1, 1], ...inLine },
+  { name: 'scheduled', states: ['scheduled'], head: [2], ...byDue },
+  { name: 'joining', states: ['waiting'], head: [3], ...byDue },
+  { name: 'completed', states: ['completed'], head: [4], ...byEnd },
+  { name: 'dead', states: ['dead'], head: [5], ...byEnd },
 ]
 
 /** A live job, or the entry in the morgue, which comes after it. A plain queue has its dead jobs among the live. */
@@ -226,7 +257,8 @@ const retries: Section = {
   name: 'retries',
   states: ['ready', 'scheduled', 'running'],
   head: [],
-  numbersOf: ({ seq, stored }) => [stored!.attempt, seq],
+  idAt: 9,
+  numbersIn: (place) => [readNumber(place, 0, 3), readNumber(place, 3, 6)],
   bytesOf: ([attempt, seq]) => Buffer.concat([numberBytes(attempt!, 3), numberBytes(seq!, 6)]),
 }
 
