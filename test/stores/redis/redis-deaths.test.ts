@@ -78,3 +78,38 @@ it('tasks whose names begin alike are apart', async () => {
   await scene.store.records.bury(queue, 'all')
   expect(await unreportedIds()).toEqual(['send'])
 })
+
+it('a look reads no more deaths than it was asked for, however many tasks and shards have some', async () => {
+  await scene.store.open([{ ...settings, name: 'wide', shards: 3 }])
+  const tasks = ['copy', 'move', 'send']
+  for (let round = 0; round < 6; round += 1) {
+    const jobs = tasks.map((task) => ({
+      ...{ id: `${task}-${round}`, task, payload: 'a large input', priority: 0, rememberMs: 0, ...reporting },
+    }))
+    await scene.store.enqueue([{ callId: `round-${round}`, queue: 'wide', jobs }])
+    await scene.store.records.bury('wide', 'all')
+  }
+  const all = await scene.store.deaths.unreported(['wide', queue], tasks, 100)
+  expect(all).toHaveLength(18)
+  expect(all.map(({ diedAt }) => diedAt)).toEqual(all.map(({ diedAt }) => diedAt).sort((a, b) => a - b))
+  let read = 0
+  const beside = scene.beside({
+    after(_, reply) {
+      read += [reply].flat(3).filter((part) => Buffer.isBuffer(part) && part.includes('a large input')).length
+    },
+  })
+
+  const some = await beside.deaths.unreported(['wide', queue], tasks, 7)
+
+  expect(read).toBe(7)
+  expect(some).toEqual(all.slice(0, 7))
+  expect(await beside.deaths.unreported(['wide', queue], tasks, 7, some)).toEqual(all.slice(7, 14))
+})
+
+it('a look passes over a death that is damaged, and has as many others as it was asked for', async () => {
+  await scene.add({ id: 'a', ...reporting }, { id: 'b', ...reporting })
+  await scene.store.records.bury(queue, 'all')
+  await scene.raw('ZADD', 'deaths', '0', 'send\0\0\0\0')
+  const deaths = await scene.store.deaths.unreported([queue], ['send'], 2)
+  expect(deaths.map(({ id }) => id)).toEqual(['a', 'b'])
+})

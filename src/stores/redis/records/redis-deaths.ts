@@ -32,16 +32,35 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
       )
       const asked = [String(limit), String(tasks.length), ...tasks]
       // Deaths on a server that is away must not keep back the others.
-      const replies = await partialReplies(
+      const oldest = await partialReplies(
         shards.map(async ({ shard, passed }) => ({
           shard,
-          reply: await queues.run(shard, unreportedScript, [...asked, ...passed]),
+          reply: await queues.run(shard, oldestScript, [...asked, ...passed]),
         })),
       )
-      const deaths = replies.flatMap(({ shard, reply }) =>
-        listIn(reply).flatMap((death) => deathIn(shard.queue, bytesIn(death)) ?? []),
+      const chosen = oldest
+        .flatMap(({ shard, reply }) =>
+          listIn(reply).map((death) => {
+            const [task, number, diedAt] = listIn(death)
+            return { shard, task: textIn(task), number: numberIn(number), diedAt: numberIn(diedAt) }
+          }),
+        )
+        .sort((a, b) => a.diedAt - b.diedAt || a.number - b.number)
+        .slice(0, limit)
+      // Each may be large, so no shard is asked for more of them.
+      const read = await partialReplies(
+        [...new Set(chosen.map(({ shard }) => shard))].map(async (shard) => {
+          const named = chosen.filter((one) => one.shard === shard)
+          const args = named.flatMap(({ task, number }) => [task, String(number)])
+          const reply = listIn(await queues.run(shard, readScript, args))
+          return named.map((one, i) => [one, reply[i]!] as const)
+        }),
       )
-      return deaths.sort((a, b) => a.diedAt - b.diedAt || a.number - b.number).slice(0, limit)
+      const bodies = new Map(read.flat())
+      return chosen.flatMap((one) => {
+        const death = bodies.get(one) ?? null
+        return death === null ? [] : (deathIn(one.shard.queue, bytesIn(death)) ?? [])
+      })
     },
 
     async backlog(names, most) {
@@ -126,30 +145,62 @@ function deathScript(
 
 /**
  * ARGV: how many; the number of tasks, and the tasks; then of each death that is passed over the task and its number,
- * ascending. Returns deaths of jobs of these tasks, for each the oldest first.
+ * ascending. Returns the oldest deaths of jobs of these tasks, for each its task, number and instant. Of each task and each of
+ * these deaths it reads one, because each may be large.
  */
-const unreportedScript = deathScript(
-  'deaths-unreported',
+const oldestScript = deathScript(
+  'deaths-oldest',
   String.raw`
-local found, passed, last = {}, {}, 2 + ARGV[2]
+local found, passed, tasks, last = {}, {}, {}, 2 + ARGV[2]
 for i = last + 1, #ARGV, 2 do
   passed[ARGV[i]] = passed[ARGV[i]] or {}
   table.insert(passed[ARGV[i]], tonumber(ARGV[i + 1]))
 end
+-- Behind its number a death has an instant, which does not begin with this byte.
+local function behind(edge) return '(' .. edge .. '\255' end
+-- Turns to the next death of the task. One that is damaged is passed over.
+local function turn(t)
+  t.number = nil
+  while not t.number do
+    local over = t.passed[t.at]
+    local edge = over and t.head .. pack('>I7', over)
+    local death = call('ZRANGE', DEATHS, t.from, '(' .. (edge or t.task .. '\1'), 'BYLEX', 'LIMIT', 0, 1)[1]
+    if death and #death >= #t.head + ${headBytes + 2} then
+      t.number, t.died = unpackn('>I7I6', death, #t.head + 1)
+      t.from = behind(sub(death, 1, #t.head + 7))
+    elseif death then t.from = '(' .. death
+    elseif over then t.from, t.at = behind(edge), t.at + 1
+    else return end
+  end
+end
 for i = 3, last do
-  local head, left = ARGV[i] .. '\0', tonumber(ARGV[1])
-  local function take(from, to)
-    if left == 0 then return end
-    for _, death in ipairs(call('ZRANGE', DEATHS, from, to, 'BYLEX', 'LIMIT', 0, left)) do
-      found[#found + 1], left = death, left - 1
-    end
+  local head = ARGV[i] .. '\0'
+  local t = { task = ARGV[i], head = head, from = '[' .. head, passed = passed[ARGV[i]] or {}, at = 1 }
+  turn(t)
+  if t.number then tasks[#tasks + 1] = t end
+end
+for _ = 1, tonumber(ARGV[1]) do
+  local first
+  for _, t in ipairs(tasks) do
+    if t.number and (not first or t.died < first.died or (t.died == first.died and t.number < first.number)) then first = t end
   end
-  local from = '[' .. head
-  for _, n in ipairs(passed[ARGV[i]] or {}) do
-    take(from, '(' .. head .. pack('>I7', n))
-    from = '[' .. head .. pack('>I7', n + 1)
-  end
-  take(from, '(' .. ARGV[i] .. '\1')
+  if not first then break end
+  found[#found + 1] = { first.task, first.number, first.died }
+  turn(first)
+end
+return found
+`,
+  { readOnly: true },
+)
+
+/** ARGV: of each death its task and number. Returns them, with nil for those that were reported meanwhile. */
+const readScript = deathScript(
+  'deaths-read',
+  String.raw`
+local found = {}
+for i = 1, #ARGV, 2 do
+  local edge = ARGV[i] .. '\0' .. pack('>I7', ARGV[i + 1])
+  found[#found + 1] = call('ZRANGE', DEATHS, '[' .. edge, '(' .. edge .. '\255', 'BYLEX', 'LIMIT', 0, 1)[1] or false
 end
 return found
 `,
