@@ -17,7 +17,7 @@ import type { RedisQueues } from './shards/redis-queues.js'
 type Places = ReadonlyMap<RedisShard, readonly JobKey[]>
 
 /** The most jobs of one call: it stops the server for less than a few ms. */
-const mostExpected = 1_000
+const mostAtOnce = 1_000
 
 /** The shortest time between two looks, however many jobs end. */
 const pauseMs = 20
@@ -53,7 +53,7 @@ export class RedisResultWatch {
       const calls: Promise<unknown>[] = []
       for (const [shard, some] of await this.#placesOf(jobs)) {
         if (shard.kind === 'ordered') continue
-        for (const part of slicesOf(some, mostExpected))
+        for (const part of slicesOf(some, mostAtOnce))
           calls.push(this.#queues.run(shard, expectScripts, [by, ms, ...part.map(({ id }) => id)]))
       }
       await Promise.all(calls)
@@ -64,7 +64,11 @@ export class RedisResultWatch {
     const queues = await this.#queues.findNow(jobs.map(({ queue }) => queue))
     const places = new Map<RedisShard, JobKey[]>()
     for (const [i, job] of jobs.entries())
-      for (const shard of shardsHolding(queues[i]!, job.id)) places.set(shard, [...(places.get(shard) ?? []), job])
+      for (const shard of shardsHolding(queues[i]!, job.id)) {
+        const some = places.get(shard)
+        if (some === undefined) places.set(shard, [job])
+        else some.push(job)
+      }
     return places
   }
 
@@ -107,8 +111,10 @@ export class RedisResultWatch {
     const there = new Set<JobKey>()
     await Promise.all(
       [...places].map(async ([shard, jobs]) => {
-        const reply = await this.#queues.run(shard, endedScripts, [...new Set(jobs.map(({ id }) => id))])
-        const ended = new Set(listIn(reply).map(textIn))
+        const ended = new Set<string>()
+        // One slice after the other, so that calls of others come between.
+        for (const some of slicesOf([...new Set(jobs.map(({ id }) => id))], mostAtOnce))
+          for (const id of listIn(await this.#queues.run(shard, endedScripts, some))) ended.add(textIn(id))
         for (const job of jobs) if (!ended.has(job.id)) there.add(job)
       }),
     )

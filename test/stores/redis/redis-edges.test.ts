@@ -8,7 +8,7 @@ import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { queuesKey } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { changed } from '../../changed.js'
-import { connect, queue, RedisScene, settings } from './redis-scene.js'
+import { besideScripts, connect, queue, RedisScene, settings } from './redis-scene.js'
 
 let server: RedisServer
 beforeAll(async () => {
@@ -222,6 +222,44 @@ describe('a wait', () => {
       const ended = await popping
       if (ended !== undefined) expect(ended).toBeInstanceOf(StoreUnavailableError)
     }
+  })
+})
+
+describe('a watch of many jobs', () => {
+  it('asks for 1,000 of a shard at a time, and resolves with all that have ended', async () => {
+    const { store, client, namespace } = await opened()
+    const ids = numbered(2_500).map(({ id }) => id)
+    for (let from = 0; from < ids.length; from += 250) {
+      const jobs = ids
+        .slice(from, from + 250)
+        .map((id) => ({ id, task: 'send', payload: '', priority: 0, rememberMs: 0 }))
+      await store.enqueue([{ callId: `call-${from}`, queue, jobs }])
+    }
+    const [first, last] = [ids[7]!, ids.at(-1)!]
+    await store.records.delete(queue, { ids: [first, last] })
+    const asked: number[] = []
+    let underWay = 0
+    const slow = besideScripts(client, {
+      before(script, args) {
+        if (script !== 'ended') return
+        underWay += 1
+        expect(underWay).toBe(1)
+        asked.push(args.length)
+      },
+      after(script) {
+        if (script === 'ended') underWay -= 1
+      },
+    })
+    const watcher = new RedisStore({ client: slow, namespace })
+
+    const ended = await watcher.records.watch(
+      ids.map((id) => ({ queue, id })),
+      600_000,
+      new AbortController().signal,
+    )
+
+    expect(ended.map(({ id }) => id)).toEqual([first, last])
+    expect(asked).toEqual([1_000, 1_000, 500])
   })
 })
 
