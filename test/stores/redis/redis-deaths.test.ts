@@ -1,6 +1,7 @@
 /** Deaths in Redis: over several shards, beside what is damaged, and as `fsck` sees them. */
 
 import { beforeEach, expect, it } from 'vitest'
+import { shardOf } from '#src/stores/rules/payloads.js'
 import { queue, RedisScene, settings, sharedRedis } from './redis-scene.js'
 
 const { client } = await sharedRedis()
@@ -112,4 +113,30 @@ it('a look passes over a death that is damaged, and has as many others as it was
   await scene.raw('ZADD', 'deaths', '0', 'send\0\0\0\0')
   const deaths = await scene.store.deaths.unreported([queue], ['send'], 2)
   expect(deaths.map(({ id }) => id)).toEqual(['a', 'b'])
+})
+
+it('of a queue whose shards name different tasks, the backlog names the first hundred, with all their deaths', async () => {
+  await scene.store.open([{ ...settings, name: 'wide', shards: 2 }])
+  // In one shard these come before the tasks of both.
+  const own = Array.from({ length: 60 }, (_, i) => `a-${i}`)
+  const both = Array.from({ length: 90 }, (_, i) => `b-${100 + i}`)
+  const inShard = (shard: number, of: string) => {
+    for (let n = 0; ; n += 1) if (shardOf(`${of}-${n}`, 2) === shard) return `${of}-${n}`
+  }
+  const ids = [
+    ...own.map((task) => [task, 0] as const),
+    ...both.flatMap((task) => [0, 1].map((n) => [task, n] as const)),
+  ]
+  const jobs = ids.map(([task, shard]) => ({
+    ...{ id: inShard(shard, task), task, payload: '', priority: 0, rememberMs: 0, ...reporting },
+  }))
+  await scene.store.enqueue([{ callId: 'wide', queue: 'wide', jobs }])
+  await scene.store.records.bury('wide', 'all')
+
+  const backlog = await scene.store.deaths.backlog(['wide'], 10)
+
+  expect(backlog.map(({ task, count }) => [task, count])).toEqual([
+    ...own.sort().map((task) => [task, 1]),
+    ...both.slice(0, 40).map((task) => [task, 2]),
+  ])
 })

@@ -1,7 +1,12 @@
 /** Contract cases: deaths that are kept until they are reported. */
 
 import assert from 'node:assert/strict'
-import type { DeathBacklog, Deaths, UnreportedDeath } from '../../../stores/contract/job-records.js'
+import {
+  type DeathBacklog,
+  type Deaths,
+  tasksInBacklog,
+  type UnreportedDeath,
+} from '../../../stores/contract/job-records.js'
 import type { NewJob } from '../../../stores/contract/new-job.js'
 import { compareBytes } from '../../../stores/rules/byte-order.js'
 import {
@@ -238,6 +243,22 @@ export const deaths = plainConcern('deaths', [hasDeaths], {
     assert.deepEqual(await backlog(scene, [other]), [])
     assert.deepEqual(await backlog(scene, []), [])
   },
+
+  'the backlog names at most 100 tasks of a queue, each with all its deaths': plainCase(
+    [hasDeaths, records],
+    async (scene) => {
+      const queue = 'many'
+      await scene.openQueue({ name: queue, shards: 2 })
+      const names = Array.from({ length: 120 }, (_, i) => `task-${i}`)
+      const jobs = names.flatMap((task) => ['a', 'b'].map((id) => ({ id: `${task}.${id}`, task, ...reporting })))
+      await scene.enqueue(jobs, { queue })
+      await scene.records.bury(queue, 'all')
+
+      const counts = (await backlog(scene, [queue])).map(({ count }) => count)
+
+      assert.deepEqual(counts, Array(tasksInBacklog).fill(2))
+    },
+  ),
 
   'a death stays as it is, whatever becomes of the job': plainCase([hasDeaths, records], async (scene) => {
     const { queue } = scene

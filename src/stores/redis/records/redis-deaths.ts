@@ -7,6 +7,7 @@ import {
   tasksInBacklog,
   type UnreportedDeath,
 } from '../../contract/job-records.js'
+import { compareBytes } from '../../rules/byte-order.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { ShardScript } from '../client/redis-script.js'
 import { readNumber, readRecord, utf8 } from '../format/redis-record.js'
@@ -70,13 +71,18 @@ export function redisDeaths(queues: RedisQueues, refuseClosed: () => void): Deat
       const replies = await partialReplies(
         shards.map(async (shard) => ({ shard, reply: await queues.run(shard, backlogScript, []) })),
       )
-      const parts = replies.flatMap(({ shard: { queue }, reply }) =>
+      const parts = replies.map(({ shard: { queue }, reply }) =>
         listIn(reply).map((part) => {
           const [task, count, since] = listIn(part)
           return { queue, task: textIn(task), count: numberIn(count), since: numberIn(since) }
         }),
       )
-      return backlogOf(parts, most)
+      return found.flatMap(({ name }) =>
+        backlogOf(
+          parts.filter(([first]) => first?.queue === name),
+          most,
+        ),
+      )
     },
 
     async reported(name, deaths) {
@@ -123,15 +129,21 @@ function deathIn(queue: string, death: Buffer): UnreportedDeath | undefined {
   }
 }
 
-/** The backlogs of whole queues, from those of their shards. */
-function backlogOf(parts: readonly DeathBacklog[], most: number): DeathBacklog[] {
+/**
+ * The backlog of a queue from those of its shards, each with its first tasks in the order of their bytes. Of a task behind the last
+ * one of a shard that named as many as it may, that shard may have others: it is left out.
+ */
+function backlogOf(shards: readonly (readonly DeathBacklog[])[], most: number): DeathBacklog[] {
   const tasks = new Map<string, DeathBacklog>()
-  for (const part of parts) {
-    const key = `${part.queue} ${part.task}`
-    const { count, since } = tasks.get(key) ?? { count: 0, since: part.since }
-    tasks.set(key, { ...part, count: Math.min(count + part.count, most), since: Math.min(since, part.since) })
+  for (const part of shards.flat()) {
+    const { count, since } = tasks.get(part.task) ?? { count: 0, since: part.since }
+    tasks.set(part.task, { ...part, count: Math.min(count + part.count, most), since: Math.min(since, part.since) })
   }
+  const ends = shards.flatMap((parts) => (parts.length < tasksInBacklog ? [] : [parts.at(-1)!.task]))
   return [...tasks.values()]
+    .filter(({ task }) => ends.every((end) => compareBytes(task, end) <= 0))
+    .sort((a, b) => compareBytes(a.task, b.task))
+    .slice(0, tasksInBacklog)
 }
 
 /** KEYS: those of one shard of a plain queue. Refuses `unknown`. */
@@ -208,14 +220,14 @@ return found
 )
 
 /**
- * Returns for each task with deaths the task, how many they are, and the instant of the first. A death that is damaged is
- * passed over: `fsck` names it.
+ * Returns for each of the first tasks with deaths the task, how many they are, and the instant of the first. A death that is
+ * damaged is passed over: `fsck` names it.
  */
 const backlogScript = deathScript(
   'deaths-backlog',
   String.raw`
 local found, from = {}, '-'
-for _ = 1, ${tasksInBacklog} do
+while #found < ${tasksInBacklog} do
   local death = call('ZRANGE', DEATHS, from, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
   if not death then break end
   local stop = find(death, '\0', 1, true)
