@@ -10,8 +10,8 @@ import { JoinScene, members } from '#src/store-testing/contract/scenes/join-scen
 import { auditedClient } from '#src/store-testing/harness/redis-audit.js'
 import type { StoreHarness } from '#src/store-testing/harness/store-harness.js'
 import type { RedisArgument, RedisClient, RedisReply } from '#src/stores/redis/client/redis-client.js'
-import { bytesIn, textIn } from '#src/stores/redis/client/redis-reply.js'
-import { type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
+import { bytesIn } from '#src/stores/redis/client/redis-reply.js'
+import { keyNames, type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
 import { workerRedis } from '../../worker-redis.js'
 import { connect } from './redis-scene.js'
@@ -57,7 +57,7 @@ export class RedisJoins {
 
   /** One command; its answer as texts. */
   async command(name: string, ...args: RedisArgument[]): Promise<string[]> {
-    return (await this.#asked(name, args)).map(textIn)
+    return (await this.#asked(name, args)).map(String)
   }
 
   /** Damages the value of a field. */
@@ -65,6 +65,16 @@ export class RedisJoins {
     const key = this.key(queue, name)
     const [value] = await this.#asked('HGET', [key, field])
     await this.#asked('HSET', [key, field, change(bytesIn(value!))])
+  }
+
+  /** Saves a queue of one shard as it is; the answer brings it back, as a failover to a replica that was behind does. */
+  async saved(queue: string): Promise<() => Promise<void>> {
+    const keys = keyNames('plain').map((name) => this.key(queue, name))
+    for (const key of keys) await this.command('COPY', key, `${key}:saved`, 'REPLACE')
+    return async () => {
+      await this.command('DEL', ...keys)
+      for (const key of keys) await this.command('COPY', `${key}:saved`, key)
+    }
   }
 
   async #asked(name: string, args: readonly RedisArgument[]): Promise<readonly RedisReply[]> {

@@ -262,6 +262,34 @@ it('a join that hears of a dead member while that is revived keeps its end', asy
   expect([counts, oldest]).toEqual([{ completed: 1, dead: 1, cancelled: 0, expired: 0 }, undefined])
 })
 
+describe('a join hears of the death of a member whose shard has lost later ends by a failover', () => {
+  const lost = ['join.all.7', 'join.all.8', 'join.all.9']
+  it.each([
+    ['that dies first of those that run again', 0],
+    ['that dies second', 1],
+    ['that dies last, so that there are as many ends as before', 2],
+  ])('%s', async (_, at) => {
+    const joins = new RedisJoins()
+    const scene = await joins.scene()
+    await scene.join({ sets: { all: {} } })
+    await scene.addMembers(newSet('join', 'all', {}), 0, 10)
+    const claims = new Map((await scene.members()).map((claim) => [claim.id, claim]))
+    for (const [id, claim] of claims) if (!lost.includes(id)) await scene.end(claim, { kind: 'complete' })
+    const bring = await joins.saved(members)
+    for (const id of lost) await scene.end(claims.get(id)!, { kind: 'complete' })
+    expect(await scene.state()).toBe('waiting')
+    await bring()
+
+    for (const [i, id] of lost.entries())
+      await scene.end(claims.get(id)!, i === at ? { kind: 'bury', error: 'broken' } : { kind: 'complete' })
+    await scene.advance(1_000)
+    await scene.sweep('other')
+
+    expect(await scene.state()).toBe('dead: join-member-dead')
+    expect(await joins.command('ZRANGE', joins.key(members, 'join-tasks'), '0', '-1')).toEqual([])
+  })
+})
+
 describe('a graph that is refused after some of it was stored', () => {
   /** Another member of the id comes when the graph has been looked at, and before its members are stored. */
   async function refusedLate() {

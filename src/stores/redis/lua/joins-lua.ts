@@ -357,7 +357,8 @@ local function error_of(set, number, fate)
   local how = fate == 100 and 'is dead' or (fate == 101 and 'has expired' or 'was cancelled')
   return "member '" .. id .. "' of set '" .. set.name .. "' in queue '" .. set.queue .. "' " .. how
 end
--- A fragment in another shard, or this one, is in this state. Returns whether it belongs to a join that is there.
+-- A fragment in another shard, or this one, is in this state. Returns whether it belongs to a join that is there, and
+-- the version that this knows if it had heard another state of that version, or a later one.
 function M.hear(id, name, base, tag, f)
   local join, j = M.join(id)
   if not j then return false end
@@ -368,8 +369,15 @@ function M.hear(id, name, base, tag, f)
   if not set then return false end
   local before = set.heard[tag] or { version = -1, fails = 0 }
   -- One that is decided knows what it goes by.
-  if f.version <= before.version or j.claim or (j.state ~= 'w' and j.state ~= 'd') then return true end
-  set.heard[tag] = { version = f.version, count = f.count, c = f.c, d = f.d, x = f.x, e = f.e, bytes = f.bytes, fails = f.fails }
+  if j.claim or (j.state ~= 'w' and j.state ~= 'd') then return true end
+  local heard = { version = f.version, count = f.count, c = f.c, d = f.d, x = f.x, e = f.e, bytes = f.bytes, fails = f.fails }
+  if f.version <= before.version then
+    for part, value in pairs(heard) do
+      if before[part] ~= value then return true, before.version end
+    end
+    return true
+  end
+  set.heard[tag] = heard
   M.write(id, join)
   if j.state ~= 'w' then return true end
   for _, one in ipairs(join.sets) do

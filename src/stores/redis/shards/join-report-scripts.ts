@@ -47,15 +47,16 @@ return rows
 /**
  * ARGV: id of a join, name of a set, beginning of its ids, tag of the shard of a fragment, its parts.
  * The join takes notice of them, unless it knows later ones; it may become ready, or dead.
- * Returns { whether it is there (1 or 0), whether this shard has something to tell now (1 or 0) }.
+ * Returns { whether it is there (1 or 0), whether this shard has something to tell now (1 or 0), the version that it knows if it
+ * did not take notice of these parts, otherwise -1 }.
  */
 export const hearScript = joinScript(
   'join-hear',
   `
 local f = {}
 for i, name in ipairs({ 'version', 'count', 'high', 'c', 'd', 'x', 'e', 'bytes', 'fails', 'fail_number', 'fail_fate' }) do f[name] = tonumber(ARGV[4 + i]) end
-local is_there = joins().hear(ARGV[1], ARGV[2], ARGV[3], ARGV[4], f)
-return { is_there and 1 or 0, REPORTS and joins().flush() and 1 or 0 }
+local is_there, known = joins().hear(ARGV[1], ARGV[2], ARGV[3], ARGV[4], f)
+return { is_there and 1 or 0, REPORTS and joins().flush() and 1 or 0, known or -1 }
 `,
 )
 
@@ -71,6 +72,22 @@ if not f or f.version == version then call('ZREM', JOIN_TASKS, 'f' .. ARGV[1]) e
 if f and version > f.told_version then
   f.told_version, f.told_done, f.told_bytes, f.told_fails = version, tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
   f.is_touched = true
+  joins().flush()
+end
+`,
+)
+
+/**
+ * ARGV: number of a fragment, a version that its join did not take notice of, the one that it knows.
+ * If the fragment still has that version, its shard has lost ends by a failover, which the join had heard, and has others since: it
+ * gets a version behind both, and tells them again.
+ */
+export const outrunScript = joinScript(
+  'join-outrun',
+  `
+local f, version = joins().fragment(ARGV[1]), tonumber(ARGV[2])
+if f and f.version == version then
+  f.version = ARGV[3] + 1
   joins().flush()
 end
 `,

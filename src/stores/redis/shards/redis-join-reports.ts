@@ -10,7 +10,15 @@ import type { RedisArgument, RedisReply } from '../client/redis-client.js'
 import { listIn, numberIn, textIn } from '../client/redis-reply.js'
 import type { ShardScript } from '../client/redis-script.js'
 import { type RedisQueue, type RedisShard, shardHolding } from '../redis-layout.js'
-import { doneScript, dropScript, freezeScript, hearScript, reportsScript, toldScript } from './join-report-scripts.js'
+import {
+  doneScript,
+  dropScript,
+  freezeScript,
+  hearScript,
+  outrunScript,
+  reportsScript,
+  toldScript,
+} from './join-report-scripts.js'
 
 /** What becomes of the fragments of a join, by the kind of the task. */
 const changes = { z: 'freeze', t: 'thaw', x: 'drop' } as const
@@ -150,27 +158,36 @@ export class RedisJoinReports {
   async #tell(shard: RedisShard, row: readonly RedisReply[], tells: (shard: RedisShard) => void): Promise<boolean> {
     const [serial, key] = [textIn(row[1]), textIn(row[2])]
     const parts = partsIn(row.slice(3))
-    if (!(await this.hear(shard, key, parts, tells))) return this.#drop(shard, key)
+    const { isThere, known } = await this.hear(shard, key, parts, tells)
+    if (!isThere) return this.#drop(shard, key)
     const { version, bytes, fails } = parts
+    if (known >= 0) {
+      await this.#queues.run(shard, outrunScript, [serial, version, known].map(String))
+      tells(shard)
+      return false
+    }
     await this.#queues.run(shard, toldScript, [serial, version, doneIn(parts), bytes, fails].map(String))
     return false
   }
 
-  /** Tells a join the parts of a fragment in this shard. Returns whether there is such a join. */
+  /**
+   * Tells a join the parts of a fragment in this shard. Resolves to whether there is such a join, and to the version that it
+   * knows if it did not take notice of them; -1 if it did.
+   */
   async hear(
     shard: RedisShard,
     key: string,
     { texts }: JoinFragment,
     tells: (shard: RedisShard) => void,
-  ): Promise<boolean> {
+  ): Promise<{ readonly isThere: boolean; readonly known: number }> {
     const [name, id, set, base] = key.split('\0') as [string, string, string, string]
     const [queue] = await this.#queues.find([name])
     const home = shardHolding(queue!, id)
-    const [isThere, isTelling] = listIn(
+    const [isThere, isTelling, known] = listIn(
       await this.#queues.run(home, hearScript, [id, set, base, shard.tag, ...texts.slice(0, -1)]),
     )
     if (isTelling === 1) tells(home)
-    return isThere === 1
+    return { isThere: isThere === 1, known: numberIn(known) }
   }
 
   /** Freezes, thaws or drops the fragments of a join. Returns whether some are left. */
