@@ -158,7 +158,7 @@ export class SqliteRoom {
       lengthenLog(`${this.#file}-wal`, logBytes(volume.total))
   }
 
-  /** Called after a commit. Makes the ballast if it is missing and there is room for it. Never throws. */
+  /** Called after a commit. Makes the ballast if it is missing and there is room for it. Throws if the file cannot be read. */
   keepBallast(): void {
     const now = performance.now()
     if (now - this.#madeAt < ballastEveryMs) return

@@ -182,10 +182,19 @@ export class SqliteConnection {
     const reply: Reply = { answers, ...transaction.takeRings() }
     transaction.room.reset()
     this.#remember(calls, answers)
-    // Otherwise another transaction that finds no room would leave none for this either.
-    if (isTight) this.#foldLog()
-    transaction.room.keepBallast()
+    this.#tidyUp(isTight)
     return reply
+  }
+
+  /** After a commit. Never throws: the calls are durable, and a failure here must neither refuse them nor make them again. */
+  #tidyUp(isTight: boolean): void {
+    try {
+      // Otherwise another transaction that finds no room would leave none for this either.
+      if (isTight) this.#foldLog()
+      this.#opened!.transaction.room.keepBallast()
+    } catch (error) {
+      this.#giveUp(error)
+    }
   }
 
   /** Runs calls that change nothing, all on one state of the file. */
