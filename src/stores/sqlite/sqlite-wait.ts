@@ -13,6 +13,8 @@ const longestTimerMs = 0x7fffffff
 const graceMs = 200
 /** The least time between two looks for ended jobs: a busy store rings hundreds of times a second. */
 const resultGapMs = 5
+/** The most jobs that one call looks for. Its thread does the other calls of the store in between. */
+const mostLooked = 1_000
 
 export class SqliteWait {
   readonly #thread: SqliteThreadClient
@@ -158,7 +160,7 @@ export class SqliteWait {
     try {
       for (;;) {
         if (this.#thread.isClosed) return []
-        const ended = await this.#thread.call('ended', jobs)
+        const ended = await this.#endedOf(jobs)
         if (ended.length > 0) return ended
         if (!(await ear.heard(until - performance.now(), signal))) return []
         await sleep(resultGapMs, undefined, { signal }).catch(() => {})
@@ -166,6 +168,13 @@ export class SqliteWait {
     } finally {
       stop()
     }
+  }
+
+  async #endedOf(jobs: readonly JobKey[]): Promise<JobKey[]> {
+    const ended: JobKey[] = []
+    for (let from = 0; from < jobs.length && !this.#thread.isClosed; from += mostLooked)
+      ended.push(...(await this.#thread.call('ended', jobs.slice(from, from + mostLooked))))
+    return ended
   }
 }
 
