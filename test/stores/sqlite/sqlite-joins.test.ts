@@ -5,6 +5,7 @@ import type { NewJob } from '#src/stores/contract/new-job.js'
 import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import type { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue, SqliteScene } from './sqlite-scene.js'
+import { watchedConnection } from './thread/watched-connection.js'
 
 const scene = new SqliteScene()
 afterEach(() => scene.close())
@@ -126,4 +127,48 @@ it('joins that cannot be revived do not stand in the way of others', async () =>
   expect(await store.records.morgue.revive(queue.name, 'all')).toEqual({ changed: 1, more: false })
 
   expect((await store.records.get(queue.name, 'join-0'))?.state).toBe('waiting')
+})
+
+it('a sweep sees to a thousand members of a dead join, and the next goes on behind them', async () => {
+  const store = await scene.opened()
+  const fails = { ...set, onDead: 'fail' as const }
+  const sets = [{ ...fails, queue: queue.name, ids: 'row', isMany: true, size: 3_500 }]
+  const join = job('join', { join: { sets, sealWithinMs: 60_000, cancelsRest: true } })
+  await store.joins.enqueue([{ callId: 'join', queue: queue.name, jobs: [join] }])
+  for (let first = 0; first < 3_500; first += 500) {
+    const jobs = Array.from({ length: 500 }, (_, i) =>
+      job(`row.${first + i}`, { memberOf: [{ ...fails, set: set.name, join: home, number: first + i }] }),
+    )
+    await store.enqueue([{ callId: `${first}`, queue: queue.name, jobs }])
+  }
+  const { claims } = await store.claim([{ queue: queue.name, limit: 1_500 }], by)
+  await store.settle(
+    claims.slice(0, 1).map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'bury' as const, error: 'x' })),
+  )
+
+  let asked: number[] = []
+  let commits = 0
+  const connection = await watchedConnection(scene.file, (sql, [, ids]) => {
+    if (sql.includes('noted &') && sql.includes('json_each'))
+      asked.push((JSON.parse(ids as string) as unknown[]).length)
+    if (sql === 'COMMIT' && ++commits === 1) throw Object.assign(new Error('full'), { errcode: 13 })
+  })
+  const sweeps: number[][] = []
+  for (let more = true; more; ) {
+    asked = []
+    const { answers } = connection.write(
+      () => [[1, 'sweep', []]],
+      () => {},
+    )
+    const [, answer, error] = answers[0]!
+    expect(error).toBeUndefined()
+    sweeps.push(asked)
+    ;({ more } = answer as { more: boolean })
+  }
+  connection.close()
+
+  expect(sweeps).toEqual([[1_000, 1_000], [1_000], [1_000], [499]])
+  expect((await store.depth([queue.name])).depths[0]).toMatchObject({ running: 1_499, ready: 0, dead: 2 })
+  const beats = claims.slice(1).map(({ queue, id, fence }) => ({ queue, id, fence, leaseMs: 60_000 }))
+  expect(new Set(await store.extend(beats))).toEqual(new Set(['cancel']))
 })

@@ -126,8 +126,9 @@ export class SqliteJoinCalls {
         joins.isOver(rid)
         continue
       }
+      const next = joins.placesOfCut(join)
       for (const set of join.sets) {
-        left -= this.#cancelIn(join, set, left, now)
+        left -= this.#cancelIn(join, set, next, left, now)
         if (left === 0) return true
       }
       join.row.cancelling = 0
@@ -136,26 +137,28 @@ export class SqliteJoinCalls {
     return false
   }
 
-  /** Cancels members of a set that wait, and asks those that run to end: at most `limit`. Returns how many. */
-  #cancelIn(join: JobKey, set: HeldSet, limit: number, now: number): number {
+  /**
+   * Goes on with the members of a set that have not ended, at most `limit`: cancels those that wait, and asks those that
+   * run to end. Returns how many it has seen to.
+   */
+  #cancelIn(join: JobKey, set: HeldSet, next: Map<number, number>, limit: number, now: number): number {
     const { joins, queues } = this.#transaction
     const queue = queues.find(set.queue)
     if (queue === undefined) return 0
-    let cancelled = 0
-    const numbers = [...joins.ends.outstanding(set)]
-    for (let from = 0; from < numbers.length && cancelled < limit; from += stepLimit) {
-      const ids = numbers.slice(from, from + stepLimit).map((number) => memberId(set, number))
-      const rows = this.#members.all(queue.qid, JSON.stringify(ids)) as (JobRow & { places: string })[]
-      const found = new Map(rows.filter(({ places }) => isIn(places, join, set)).map((job) => [job.id, job]))
-      for (const id of ids) {
-        const job = found.get(id)
-        if (job === undefined) continue
-        if (cancelled === limit) break
-        this.#cancel(queue, job, now)
-        cancelled += 1
-      }
+    const numbers: number[] = []
+    for (const number of joins.ends.outstanding(set, next.get(set.sid))) {
+      numbers.push(number)
+      if (numbers.length === limit) break
     }
-    return cancelled
+    next.set(set.sid, numbers.length < limit ? set.added : numbers.at(-1)! + 1)
+    const ids = numbers.map((number) => memberId(set, number))
+    const rows = this.#members.all(queue.qid, JSON.stringify(ids)) as (JobRow & { places: string })[]
+    const found = new Map(rows.filter(({ places }) => isIn(places, join, set)).map((job) => [job.id, job]))
+    for (const id of ids) {
+      const job = found.get(id)
+      if (job !== undefined) this.#cancel(queue, job, now)
+    }
+    return numbers.length
   }
 
   /** The next join to see to. A member that was cancelled may have made another join dead. */

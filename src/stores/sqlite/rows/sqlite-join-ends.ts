@@ -195,9 +195,9 @@ export class SqliteJoinEnds {
 
   // What is read
 
-  /** The members that were added and have not ended, in the order of their numbers. */
-  *outstanding({ sid, added }: HeldSet): Generator<number, void, undefined> {
-    for (let number = 0; number < added; number += 1) {
+  /** The members that were added and have not ended, from `from` on in the order of their numbers. */
+  *outstanding({ sid, added }: HeldSet, from = 0): Generator<number, void, undefined> {
+    for (let number = from; number < added; number += 1) {
       const [{ bits }, byte, bit] = this.#placeOf(sid, number)
       if (bits[byte] === 255) number |= 7
       else if ((bits[byte]! & bit) === 0) yield number

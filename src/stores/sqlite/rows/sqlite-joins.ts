@@ -67,6 +67,13 @@ interface WorkingJoin extends HeldJoin {
   isChanged: boolean
 }
 
+/** Up to which numbers the members of a dead join were seen to, by its sets. Its stamp is another once it was revived. */
+interface CutPlaces {
+  readonly rid: number
+  readonly stamp: number
+  readonly next: Map<number, number>
+}
+
 export class SqliteJoins implements JoinNews {
   readonly #host: JoinHost
   #reports: MemberReport[] = []
@@ -82,6 +89,8 @@ export class SqliteJoins implements JoinNews {
   #changed = new Set<HeldSet>()
   /** Whether this transaction has used any. */
   #isUsed = false
+  /** How far the sweeps of this connection have come with the dead join whose rest they cancel. */
+  #cutPlaces: CutPlaces | undefined
   /** Who has ended in the sets of joins. */
   readonly ends: SqliteJoinEnds
   readonly #placesOf: Statement
@@ -299,6 +308,17 @@ export class SqliteJoins implements JoinNews {
     join.isChanged = true
   }
 
+  /**
+   * Where the cancelling of the rest of a dead join goes on: the next number, by the number of the set. Only what was
+   * committed is passed over, and what another connection has cancelled is found to be so.
+   */
+  placesOfCut({ queue, id, row: { rid } }: WorkingJoin): Map<number, number> {
+    const { stamp } = this.#host.jobs.find(this.#host.queues.get(queue), id)!
+    if (this.#cutPlaces?.rid !== rid || this.#cutPlaces.stamp !== stamp)
+      this.#cutPlaces = { rid, stamp, next: new Map() }
+    return this.#cutPlaces.next
+  }
+
   // What is held
 
   /** Undefined: there is no such join, or it has ended. */
@@ -391,6 +411,7 @@ export class SqliteJoins implements JoinNews {
   forget(): void {
     this.#reports = []
     this.#completed = new Map()
+    this.#cutPlaces = undefined
     this.forgetHeld()
   }
 }
