@@ -14,6 +14,7 @@ import {
   ThrottleConflictError,
   UnknownQueueError,
 } from '../../../core/errors.js'
+import { messageOf } from '../../../core/messages/describe.js'
 
 /** Primary result codes (sqlite.org/rescode.html); the upper bits of an extended code say more. */
 const code = {
@@ -110,6 +111,15 @@ export function foreign(file: string, what: string, cause?: unknown): StoreCorru
 
 export function unavailable(file: string, what: string, cause?: unknown): StoreUnavailableError {
   return new StoreUnavailableError(`the SQLite store '${file}' cannot be used: ${what}`, { cause })
+}
+
+/** A settle for which there was so little room that each of its claims needed a commit of its own. */
+export function partlySettled(file: string, error: unknown): StoreUnavailableError {
+  return unavailable(
+    file,
+    `only some of the claims are settled (${messageOf(error)}). What was asked may be sent again.`,
+    error,
+  )
 }
 
 const parts = { file: 'file', log: "log ('-wal')", index: "index ('-shm')" } as const

@@ -3,12 +3,13 @@
 import { isMillraceError } from '../../../core/errors.js'
 import type { ClaimFrom } from '../../contract/claim.js'
 import type { QueueSettings } from '../../contract/queue-settings.js'
+import type { SettleAnswer, SettleItem } from '../../contract/settle.js'
 import type { FsckFinding } from '../../contract/store-health.js'
 import { stepLimit } from '../../rules/bounds.js'
 import { preparingLate } from '../file/late-statements.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, OpenDatabase } from '../file/sqlite-driver.js'
-import { carried, isOutOfRoom, isSuspect, moved, typedError } from '../file/sqlite-errors.js'
+import { carried, isOutOfRoom, isSuspect, moved, partlySettled, typedError } from '../file/sqlite-errors.js'
 import { checkQuickly, lookInto, openFile, rollBack } from '../file/sqlite-file.js'
 import { type FilePart, idOf, SqliteIdentity } from '../file/sqlite-identity.js'
 import { boundLog, freeBallast, SqliteRoom } from '../file/sqlite-room.js'
@@ -16,6 +17,7 @@ import { queuesIn } from '../records/sqlite-records.js'
 import { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import { examineSqlite } from '../sqlite-examine.js'
 import { checkSqlite } from '../sqlite-fsck.js'
+import { type Completions, itemsOf } from '../work/sqlite-completion.js'
 import type { ExitGate } from './exit-gate.js'
 import { LockPatience } from './lock-patience.js'
 import { type SqliteOperations, sqliteOperations } from './sqlite-thread-api.js'
@@ -106,13 +108,7 @@ export class SqliteConnection {
       if (calls.length === 1) return this.#writeSmaller(calls[0]!, meanwhile, error)
     }
     // One of them failed, perhaps after it had changed something: each is now run by itself.
-    const replies = calls.map((call) => this.#writeAlone(call, meanwhile))
-    return {
-      answers: replies.flatMap((reply) => reply.answers),
-      rung: [...new Set(replies.flatMap((reply) => reply.rung))],
-      hasEnds: replies.some((reply) => reply.hasEnds),
-      hasMessages: replies.some((reply) => reply.hasMessages),
-    }
+    return together(calls.map((call) => this.#writeAlone(call, meanwhile)))
   }
 
   #writeAlone(call: ThreadCall, meanwhile: () => void): Reply {
@@ -123,23 +119,34 @@ export class SqliteConnection {
     }
   }
 
-  /** If room was missing, calls other than enqueues get that of the ballast, and are then done in small steps. */
+  /**
+   * If room was missing, calls other than enqueues get that of the ballast, and are then done in small steps. Of a settle
+   * each step has a commit of its own: claims end one by one.
+   */
   #writeSmaller(call: ThreadCall, meanwhile: () => void, failure: unknown): Reply {
     let error = failure
+    let left: ThreadCall | undefined = call
+    const parts: Reply[] = []
     const steps = call[1] === 'enqueue' || call[1] === 'enqueueGraph' ? [] : [undefined, ...tightSteps]
     for (const step of steps) {
       if (!isOutOfRoom(error)) break
       try {
         this.#makeRoom()
         this.#tight = step === undefined ? undefined : { step, until: performance.now() + tightMs }
-        this.#begin(meanwhile)
-        return this.#commit([call], true)
+        while (left !== undefined) {
+          const [part, others] = firstPart(left, step)
+          this.#begin(meanwhile)
+          parts.push(this.#commit([part], true))
+          left = others
+        }
+        return joined(parts)
       } catch (again) {
         this.#giveUp(again)
         error = again
       }
     }
-    return replyOf([this.#refusal(call, error)])
+    const why = parts.length === 0 ? error : partlySettled(this.#file, error)
+    return { ...together(parts), answers: [this.#refusal(call, why)] }
   }
 
   /** Removes the ballast, and folds the log back into the file as far as that can be done. */
@@ -383,6 +390,36 @@ export function replyOf(answers: readonly Answer[]): Reply {
   return { answers, rung: [], hasEnds: false, hasMessages: false }
 }
 
+/** What became of several transactions. */
+function together(replies: readonly Reply[]): Reply {
+  return {
+    answers: replies.flatMap((reply) => reply.answers),
+    rung: [...new Set(replies.flatMap((reply) => reply.rung))],
+    hasEnds: replies.some((reply) => reply.hasEnds),
+    hasMessages: replies.some((reply) => reply.hasMessages),
+  }
+}
+
+/** What became of one call, made in one part or several. Several are of a settle, and each has an answer to its items. */
+function joined(parts: readonly Reply[]): Reply {
+  const { answers, ...told } = together(parts)
+  const [[number]] = answers as [Answer]
+  const value = () => answers.flatMap(([, some]) => some as SettleAnswer[])
+  return { ...told, answers: answers.length === 1 ? answers : [[number, value()]] }
+}
+
+/** The first `step` claims of a settle, and the others if there are more. Any other call is in one part. */
+function firstPart(call: ThreadCall, step = Number.POSITIVE_INFINITY): readonly [ThreadCall, ThreadCall?] {
+  const [number, name, [first]] = call
+  if (name !== 'settle' && name !== 'complete') return [call]
+  const items = name === 'settle' ? (first as readonly SettleItem[]) : itemsOf(first as Completions)
+  if (items.length <= step) return [call]
+  return [
+    [number, 'settle', [items.slice(0, step)]],
+    [number, 'settle', [items.slice(step)]],
+  ]
+}
+
 /** Whether the call can be answered without an open store. */
 function isLook(call: ThreadCall): boolean {
   return call[1] === 'queues' || isHealth(call)
@@ -398,7 +435,7 @@ function healthLook(file: string, [, name, [queue]]: ThreadCall): (db: Database)
   return (db) => (name === 'check' ? checkSqlite(db, queue as string | undefined) : examineSqlite(file, db))
 }
 
-/** A claim becomes one of at most `step` jobs. An open store does all other calls in small steps by itself. */
+/** A claim becomes one of at most `step` jobs. A settle is made in parts; all other calls are done in small steps anyway. */
 function smaller([number, name, args]: ThreadCall, step: number): ThreadCall {
   if (name !== 'claim') return [number, name, args]
   const [from, ...more] = args as [readonly ClaimFrom[], ...unknown[]]

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { StoreFullError } from '#src/core/errors.js'
+import type { Claim } from '#src/stores/contract/claim.js'
 import type { EnqueueCall } from '#src/stores/contract/new-job.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue } from '../sqlite-scene.js'
@@ -63,6 +64,23 @@ async function drained(limit: number): Promise<number> {
   }
 }
 
+/** Claims jobs until none is left, and settles each time all that it then has: all of them fail for good. */
+async function failed(atOnce: number): Promise<number> {
+  for (let ran = 0; ; ) {
+    const claims: Claim[] = []
+    while (claims.length < atOnce) {
+      const some = (await store.claim([{ queue: queue.name, limit: 1 }], by)).claims
+      if (some.length === 0) break
+      claims.push(...some)
+    }
+    if (claims.length === 0) return ran
+    const error = 'the server is away'
+    const ends = claims.map(({ id, fence }) => ({ queue: queue.name, id, fence, kind: 'bury' as const, error }))
+    expect(await store.settle(ends)).toEqual(claims.map(() => 'ok'))
+    ran += claims.length
+  }
+}
+
 async function cleared(): Promise<number> {
   for (let gone = 0; ; ) {
     const { changed, more } = await store.records.clear(queue.name)
@@ -83,6 +101,12 @@ describe.skipIf(probe === undefined)('a volume of 6 MB', () => {
     expect(taken * size).toBeGreaterThan(size < 100 ? 500_000 : 2_500_000)
     expect(await drained(250)).toBe(taken)
     expect(await filled(size, jobs)).toBeGreaterThan(taken * 0.8)
+  })
+
+  it('filled by large jobs settles many failures of one call, each with a commit of its own', async () => {
+    const taken = await filled(100_000, 2)
+    expect(await failed(12)).toBe(taken)
+    expect((await store.depth([queue.name])).depths[0]).toMatchObject({ dead: taken, running: 0 })
   })
 
   it.each(sizes)('filled by %s is emptied by clear', async (_, size, jobs) => {
