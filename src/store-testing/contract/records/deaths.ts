@@ -291,7 +291,15 @@ export const deaths = plainConcern('deaths', [hasDeaths], {
       assert.notEqual(second!.number, first!.number)
       await scene.records.morgue.revive(scene.queue, 'all')
       await scene.records.bury(scene.queue, 'all')
-      assert.equal((await unreported(scene)).length, 2)
+      await scene.records.morgue.delete(scene.queue, 'all')
+      const both = await unreported(scene)
+      assert.deepEqual(
+        both.map(({ payload, reason }) => [payload, reason]),
+        [
+          [first!.payload, undefined],
+          [first!.payload, 'buried'],
+        ],
+      )
     },
   ),
 

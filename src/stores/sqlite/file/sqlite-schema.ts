@@ -337,6 +337,9 @@ CREATE TABLE join_failed (n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NO
 /**
  * The deaths of jobs that are not reported yet, with what the job was then. `n` counts all that ever were: so two deaths of a
  * job in one instant are two. The last one given is in `meta`, as `deaths`.
+ *
+ * As long as the job is in the morgue, its row `rid` has the payload, and the death has none: on a full disk there would be
+ * no room for a second one. Before the job leaves the morgue, its death gets the payload, and its `rid` is null.
  */
 const deathTable = `
 CREATE TABLE death (
@@ -350,9 +353,11 @@ CREATE TABLE death (
   error TEXT,
   reason TEXT,
   codec TEXT,
-  payload BLOB NOT NULL,
+  payload BLOB,
+  rid INTEGER,
   PRIMARY KEY (qid, task, n)
 ) WITHOUT ROWID;
+CREATE INDEX death_of ON death (rid) WHERE rid IS NOT NULL;
 `
 
 /**

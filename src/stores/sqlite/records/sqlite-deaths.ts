@@ -16,8 +16,9 @@ export class SqliteDeaths {
   constructor(transaction: SqliteTransaction) {
     this.#transaction = transaction
     this.#unreported = transaction.db.prepare(
-      `SELECT n AS number, id, task, attempt, crashes, died_at AS diedAt, error, reason, codec, payload FROM death
-       WHERE qid = ? AND task = ? AND n NOT IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ?`,
+      `SELECT n AS number, id, task, attempt, crashes, died_at AS diedAt, error, reason, codec,
+         coalesce(payload, (SELECT job.payload FROM job WHERE job.rid = death.rid)) AS payload
+       FROM death WHERE qid = ? AND task = ? AND n NOT IN (SELECT value FROM json_each(?)) ORDER BY n LIMIT ?`,
     )
     this.#nextTask = transaction.db.prepare('SELECT task FROM death WHERE qid = ? AND task > ? ORDER BY task LIMIT 1')
     this.#backlog = transaction.db.prepare(

@@ -96,6 +96,7 @@ export class SqliteJobs {
   readonly #endWait: Statement
   readonly #place: Statement
   readonly #keepDeath: Statement
+  readonly #completeDeath: Statement
   readonly #nextDeath: Statement
 
   constructor(db: Database, { lanes, checkpoints, joins, jobSteps }: JobsHost) {
@@ -138,8 +139,11 @@ export class SqliteJobs {
       'UPDATE job SET state = ?, rank = ?, stamp = ?, position = ?, updated_at = ? WHERE rid = ?',
     )
     this.#keepDeath = db.prepare(
-      `INSERT INTO death (qid, n, id, task, attempt, crashes, died_at, error, reason, codec, payload)
-       SELECT qid, ?, id, task, attempt, crashes, finished_at, error, reason, codec, payload FROM job WHERE rid = ?`,
+      `INSERT INTO death (qid, n, id, task, attempt, crashes, died_at, error, reason, codec, rid)
+       SELECT qid, ?, id, task, attempt, crashes, finished_at, error, reason, codec, rid FROM job WHERE rid = ?`,
+    )
+    this.#completeDeath = db.prepare(
+      'UPDATE death SET payload = (SELECT payload FROM job WHERE job.rid = ?1), rid = NULL WHERE rid = ?1',
     )
     this.#nextDeath = db.prepare(
       "INSERT INTO meta VALUES ('deaths', '1') ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING CAST(value AS INTEGER) AS n",
@@ -215,6 +219,7 @@ export class SqliteJobs {
 
   /** Makes a dead job ready again, with all its attempts. A join that misses members waits for them again. */
   revive(queue: QueueRow, job: JobRow, now: number): void {
+    this.#leaveMorgue(job)
     const anew = { ...job, attempt: 1, crashes: 0, reason: null }
     if (job.noted & noteBits.join && this.#joins.misses(job.rid)) {
       this.toWaiting(queue, anew, waiting, takeStamp(queue, now), 0, now)
@@ -294,6 +299,11 @@ export class SqliteJobs {
     if (noted & noteBits.member) this.#joins.ended(rid, 'dead', { error })
   }
 
+  /** Called before a job changes or goes: if it is dead, its death gets what it had of the job. */
+  #leaveMorgue({ rid, noted, state }: Pick<JobRow, 'rid' | 'noted' | 'state'>): void {
+    if (noted & noteBits.reports && state === dead) this.#completeDeath.run(rid)
+  }
+
   keep(
     queue: QueueRow,
     job: JobRow,
@@ -366,6 +376,7 @@ export class SqliteJobs {
 
   /** Removes the job without a trace. To its joins it is as good as cancelled, unless it has completed. */
   drop(queue: QueueRow, job: JobRow): void {
+    this.#leaveMorgue(job)
     this.#tellOfLoss(job)
     this.#discard(queue, job)
   }
@@ -382,6 +393,7 @@ export class SqliteJobs {
   /** Like `drop`, for many jobs with one statement. */
   dropAll(queue: QueueRow, jobs: readonly JobRow[]): void {
     for (const job of jobs) {
+      this.#leaveMorgue(job)
       this.#tellOfLoss(job)
       this.dropRest(queue, job)
     }

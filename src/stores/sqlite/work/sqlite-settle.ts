@@ -238,7 +238,7 @@ export class SqliteSettle {
 
   /** Drops what has expired or exceeds its bound. Called once for each queue that a settle touched. */
   #trim(queue: QueueRow, now: number): void {
-    const { jobs, expected } = this.#transaction
+    const { jobs, expected, stepLimit } = this.#transaction
     if (queue.remembered > 0) queue.remembered -= Number(this.#forget.run(queue.qid, now).changes)
     if (queue.completed > 0) {
       jobs.dropResults(queue, this.#expiredResults.all(queue.qid, now) as JobRow[], now)
@@ -254,8 +254,10 @@ export class SqliteSettle {
       }
     }
     if (queue.dead > 0) {
-      if (queue.dead_age_ms !== null) this.#dropDead(queue, now - queue.dead_age_ms, trimLimit)
-      const over = Math.min(trimLimit, queue.dead - share(queue, queue.dead_count))
+      // Their deaths may get their payloads, which needs room.
+      const most = Math.min(trimLimit, stepLimit)
+      if (queue.dead_age_ms !== null) this.#dropDead(queue, now - queue.dead_age_ms, most)
+      const over = Math.min(most, queue.dead - share(queue, queue.dead_count))
       if (over > 0) this.#dropDead(queue, Number.MAX_SAFE_INTEGER, over)
     }
   }

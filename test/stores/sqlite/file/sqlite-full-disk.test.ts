@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { StoreFullError } from '#src/core/errors.js'
 import type { Claim } from '#src/stores/contract/claim.js'
-import type { EnqueueCall } from '#src/stores/contract/new-job.js'
+import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
 import { SqliteStore } from '#src/stores/sqlite/sqlite-store.js'
 import { job, queue } from '../sqlite-scene.js'
 import { SmallVolume } from './small-volume.js'
@@ -31,18 +31,18 @@ afterEach(async () => {
   volume.close()
 })
 
-function calls(size: number, jobs: number): EnqueueCall[] {
+function calls(size: number, jobs: number, more: Partial<NewJob> = {}): EnqueueCall[] {
   count += 1
   const payload = JSON.stringify('x'.repeat(size))
-  const some = Array.from({ length: jobs }, (_, i) => job(`job-${count}-${i}`, { payload }))
+  const some = Array.from({ length: jobs }, (_, i) => job(`job-${count}-${i}`, { payload, ...more }))
   return [{ callId: `call-${count}`, queue: queue.name, jobs: some }]
 }
 
 /** Enqueues until the store takes no more; how many it took. */
-async function filled(size: number, jobs: number): Promise<number> {
+async function filled(size: number, jobs: number, more?: Partial<NewJob>): Promise<number> {
   for (let taken = 0; ; taken += jobs) {
     try {
-      await store.enqueue(calls(size, jobs))
+      await store.enqueue(calls(size, jobs, more))
     } catch (error) {
       expect(error).toBeInstanceOf(StoreFullError)
       return taken
@@ -108,6 +108,23 @@ describe.skipIf(probe === undefined)('a volume of 6 MB', () => {
     expect(await failed(12)).toBe(taken)
     expect((await store.depth([queue.name])).depths[0]).toMatchObject({ dead: taken, running: 0 })
   })
+
+  it.each([1, 12])(
+    'filled by large jobs lets all of them fail, %i in a call, and keeps their deaths whole',
+    async (atOnce) => {
+      const taken = await filled(100_000, 2, { reportsDeath: true })
+      expect(await failed(atOnce)).toBe(taken)
+      expect((await store.depth([queue.name])).depths[0]).toMatchObject({ dead: taken, running: 0 })
+
+      expect(await cleared()).toBe(taken)
+      const deaths = await store.deaths.unreported([queue.name], ['send'], 1_000)
+      expect(deaths.map(({ payload, error }) => [payload.length, error])).toEqual(
+        Array.from({ length: taken }, () => [100_002, 'the server is away']),
+      )
+      await store.deaths.reported(queue.name, deaths)
+      expect(await filled(100_000, 2)).toBeGreaterThan(taken * 0.8)
+    },
+  )
 
   it.each(sizes)('filled by %s is emptied by clear', async (_, size, jobs) => {
     const taken = await filled(size, jobs)
