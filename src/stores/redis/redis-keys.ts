@@ -46,7 +46,8 @@ export const shardKeys = [
   /**
    * Hash, a letter and an id → `e` error, `b` what beats reported, `r` result, `w` the worker that held an ended job,
    * `k` checkpoint, `l` log, `f` fields (redis-records.ts); `p` the record of a job that was cancelled after it had
-   * begun, whose other notes stay with its id in `ended`.
+   * begun, whose other notes stay with its id in `ended`; `d` of a dead job the number (7 bytes) of its death in `deaths`,
+   * if that is not reported yet.
    */
   'notes',
   /** Sorted set: completed jobs whose result is kept: end (6 bytes), sequence, id. */

@@ -140,3 +140,42 @@ it('of a queue whose shards name different tasks, the backlog names the first hu
     ...both.slice(0, 40).map((task) => [task, 2]),
   ])
 })
+
+it('a job in the morgue has its input once, and its death gets that when the job leaves', async () => {
+  const payload = JSON.stringify('x'.repeat(50_000))
+  const ids = ['deleted', 'revived', 'replaced', 'reported']
+  await scene.add(...ids.map((id) => ({ id, payload, ...reporting })))
+  for (const claim of await scene.take(ids.length)) await scene.end(claim, { kind: 'bury', error: 'ü', reason: 'no' })
+  const { deaths, records } = scene.store
+  const before = await deaths.unreported([queue], ['send'], 10)
+  const bytes = async () => Buffer.concat(await scene.all('deaths')).length
+
+  expect(before.map((death) => death.payload)).toEqual(ids.map(() => payload))
+  expect(await bytes()).toBeLessThan(1_000)
+  const reported = before.find(({ id }) => id === 'reported')!
+  await deaths.reported(queue, [reported])
+  expect((await scene.fields('notes')).filter((field) => field.startsWith('d'))).toHaveLength(3)
+  await records.morgue.delete(queue, { ids: ['deleted', 'reported'] })
+  await records.morgue.revive(queue, { ids: ['revived'] })
+  await scene.add({ id: 'replaced', payload: '1', ifWaiting: 'replace' })
+
+  expect(await bytes()).toBeGreaterThan(150_000)
+  expect(await deaths.unreported([queue], ['send'], 10)).toEqual(before.filter((death) => death !== reported))
+  expect((await scene.fields('notes')).filter((field) => field.startsWith('d'))).toEqual([])
+  expect(await faults()).toEqual([])
+})
+
+it('a death that has lost its job is named, and is reported without an input', async () => {
+  await scene.add({ id: 'a', ...reporting })
+  await scene.store.records.bury(queue, 'all')
+  await scene.raw('HDEL', 'notes', 'da')
+
+  const [fault, ...others] = await faults()
+  expect(others).toEqual([])
+  expect(fault!.text).toMatch(/what 'deaths' holds of them cannot be read: send/)
+  await scene.raw('HDEL', 'jobs', 'a')
+  const [death] = await scene.store.deaths.unreported([queue], ['send'], 1)
+  expect(death).toMatchObject({ id: 'a', payload: '', reason: 'buried' })
+  await scene.store.deaths.reported(queue, [death!])
+  expect(await unreportedIds()).toEqual([])
+})

@@ -198,7 +198,13 @@ end
 sets['signal-waits'] = true
 own_checks.deaths = function(death, score)
   local task_end = find(death, '\0', 1, true)
-  if not task_end or #death < task_end + 28 or score ~= '0' then say('unreadable', name, sub(death, 1, (task_end or 1) - 1)) end
+  local function unreadable() say('unreadable', name, sub(death, 1, (task_end or 1) - 1)) end
+  local id_end = task_end and #death >= task_end + 28 and score == '0' and find(death, '\0', task_end + 27, true)
+  if not id_end then return unreadable() end
+  local number, reason, kept = sub(death, task_end + 1, task_end + 7), unpackn('>I4I4', death, task_end + 19)
+  -- Without a record of its own it is the death of a job in the morgue.
+  local id = sub(death, task_end + 27, id_end - 1)
+  if #death <= id_end + math.max(0, reason - 1) + math.max(0, kept - 1) and call('HGET', NOTES, 'd' .. id) ~= number then unreadable() end
 end
 sets.deaths = true
 `
@@ -330,10 +336,10 @@ end
 -- A note belongs to a job, or to what remains of a cancelled one.
 local function check_note(field)
   local letter, id = sub(field, 1, 1), sub(field, 2)
-  if not find('ebrwklfxp', letter, 1, true) then return say('foreign', name, field) end
+  if not find('ebrwklfxpd', letter, 1, true) then return say('foreign', name, field) end
   if letter ~= 'p' and call('HEXISTS', JOBS, id) == 1 then return end
   local memory = call('HGET', ENDED, id)
-  if find('rx', letter, 1, true) or not memory or byte(memory) < 128 then say('jobless', name, id) end
+  if find('rxd', letter, 1, true) or not memory or byte(memory) < 128 then say('jobless', name, id) end
 end
 -- Checks the lease that the claims of one call share, and the count of these claims.
 local function check_shared(fence_bytes)

@@ -265,7 +265,7 @@ ${waiting}  end
     call('ZREM', RETRIES, retry_place(was))
   end
 ${past}  call('HDEL', HISTORY, id)
-  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'p' .. id, 'x' .. id)
+  call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'p' .. id, 'x' .. id, 'd' .. id)
   call('HINCRBY', META, 'lost', 1)
 end
 `
@@ -312,8 +312,22 @@ end
 local function drop_notes(id)
   call('HDEL', NOTES, 'e' .. id, 'b' .. id, 'r' .. id, 'w' .. id, 'k' .. id, 'l' .. id, 'f' .. id, 'p' .. id)
 end
+-- Called before a job changes or goes: if it is dead, its death gets its record. Until then there is only the one: a server
+-- that is full would have no room for another.
+local function complete_death(j)
+  local n = j.reports and j.state == 'd' and call('HGET', NOTES, 'd' .. j.id)
+  if not n then return end
+  local head = j.task .. '\0' .. n
+  local death = call('ZRANGE', DEATHS, '[' .. head, '+', 'BYLEX', 'LIMIT', 0, 1)[1]
+  if death and sub(death, 1, #head) == head then
+    call('ZREM', DEATHS, death)
+    call('ZADD', DEATHS, 0, death .. call('HGET', JOBS, j.id))
+  end
+  call('HDEL', NOTES, 'd' .. j.id)
+end
 -- remains: the record of a job whose notes stay.
 local function drop(j, remains)
+  complete_death(j)
   if j.places then late.joins().gone(j) end
   if j.steps then late.entries().drop(j) end
   stay(j)
@@ -360,9 +374,10 @@ local function finish(j, state, result)
 end
 -- The form of a death is in redis-deaths.ts.
 local function keep_death(j, error)
-  local n, reason, kept = call('HINCRBY', META, 'deaths', 1), j.reason, error or call('HGET', NOTES, 'e' .. j.id)
-  local head = j.task .. '\0' .. pack('>I7I6I3I2I4I4', n, now, j.attempt, j.crashes, reason and #reason + 1 or 0, kept and #kept + 1 or 0)
-  call('ZADD', DEATHS, 0, head .. j.id .. '\0' .. (reason or '') .. (kept or '') .. call('HGET', JOBS, j.id))
+  local n, reason, kept = pack('>I7', call('HINCRBY', META, 'deaths', 1)), j.reason, error or call('HGET', NOTES, 'e' .. j.id)
+  local head = j.task .. '\0' .. n .. pack('>I6I3I2I4I4', now, j.attempt, j.crashes, reason and #reason + 1 or 0, kept and #kept + 1 or 0)
+  call('ZADD', DEATHS, 0, head .. j.id .. '\0' .. (reason or '') .. (kept or ''))
+  call('HSET', NOTES, 'd' .. j.id, n)
 end
 ${goingBack('  expire_again(j)\n')}local function bury(j, reason, error)
   stay(j)

@@ -173,6 +173,7 @@ local function change(j)
       if not state then return false end
     end
     if verb == 'run' and j.steps then entries().end_sleeps(j) end
+    complete_death(j)
     leave(j)
     if verb == 'revive' then j.attempt, j.crashes, j.reason = 1, 0, nil end
     j.stamp = stamped()

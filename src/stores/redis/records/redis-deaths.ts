@@ -106,8 +106,8 @@ function passedIn(queue: RedisQueue, shard: RedisShard, except: readonly DeathKe
 }
 
 /**
- * A death is its task and NUL, its head, its id and NUL, its reason, its error, and the record of the job. Undefined for what
- * cannot be one.
+ * A death is its task and NUL, its head, its id and NUL, its reason, its error, and the record of the job. As long as the job is
+ * in the morgue its record is only there, and the death is read together with it. Undefined for what cannot be one.
  */
 function deathIn(queue: string, death: Buffer): UnreportedDeath | undefined {
   const head = death.indexOf(0) + 1
@@ -119,7 +119,8 @@ function deathIn(queue: string, death: Buffer): UnreportedDeath | undefined {
   const reasonEnd = idEnd + 1 + Math.max(0, reasonLength)
   const errorEnd = reasonEnd + Math.max(0, errorLength)
   const text = (from: number, to: number) => utf8(death.toString('latin1', from, to))
-  const { payload, codec } = readRecord(death.subarray(errorEnd))
+  // If the record was lost, it is still a death.
+  const { payload, codec } = errorEnd < death.length ? readRecord(death.subarray(errorEnd)) : { payload: '' }
   return {
     ...{ queue, id: text(head + headBytes, idEnd), number, task: text(0, head - 1), payload },
     ...(codec === undefined ? {} : { codec }),
@@ -209,10 +210,20 @@ return found
 const readScript = deathScript(
   'deaths-read',
   String.raw`
+-- With the record of the job, which may still be in the morgue.
+local function whole(death)
+  local at = find(death, '\0', 1, true)
+  local stop = at and #death >= at + ${headBytes + 2} and find(death, '\0', at + ${headBytes + 1}, true)
+  if not stop then return death end
+  local reason, kept = unpackn('>I4I4', death, at + 19)
+  if #death > stop + math.max(0, reason - 1) + math.max(0, kept - 1) then return death end
+  return death .. (call('HGET', JOBS, sub(death, at + ${headBytes + 1}, stop - 1)) or '')
+end
 local found = {}
 for i = 1, #ARGV, 2 do
   local edge = ARGV[i] .. '\0' .. pack('>I7', ARGV[i + 1])
-  found[#found + 1] = call('ZRANGE', DEATHS, '[' .. edge, '(' .. edge .. '\255', 'BYLEX', 'LIMIT', 0, 1)[1] or false
+  local death = call('ZRANGE', DEATHS, '[' .. edge, '(' .. edge .. '\255', 'BYLEX', 'LIMIT', 0, 1)[1]
+  found[#found + 1] = death and whole(death) or false
 end
 return found
 `,
@@ -250,7 +261,10 @@ const reportedScript = deathScript(
   String.raw`
 local head, n = ARGV[1] .. '\0', tonumber(ARGV[2])
 for _, death in ipairs(call('ZRANGE', DEATHS, '[' .. head .. pack('>I7', n), '(' .. head .. pack('>I7', n + 1), 'BYLEX')) do
-  if string.match(death, '^%Z*', #head + ${headBytes + 1}) == ARGV[3] then call('ZREM', DEATHS, death) end
+  if string.match(death, '^%Z*', #head + ${headBytes + 1}) == ARGV[3] then
+    call('ZREM', DEATHS, death)
+    if call('HGET', NOTES, 'd' .. ARGV[3]) == pack('>I7', n) then call('HDEL', NOTES, 'd' .. ARGV[3]) end
+  end
 end
 `,
   { whenFull: true },
