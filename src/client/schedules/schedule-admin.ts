@@ -326,7 +326,10 @@ function outcomeOf(answer: Enqueued, queue: string): 'added' | 'merged' | 'dupli
 /** The number of jobs in one listing. */
 const pageSize = 200
 
-/** The ids of its jobs that no worker has begun. An ordered job is never one: its payloads may come from elsewhere too. */
+/**
+ * The ids of its jobs that no worker has begun. One that has steps or signals has been, also if it sleeps or was put back. An
+ * ordered job is never one: its payloads may come from elsewhere too.
+ */
 async function waitingOf(
   records: Records,
   { name, queue, job }: ScheduleDefinition,
@@ -337,7 +340,7 @@ async function waitingOf(
   for (const state of ['scheduled', 'ready'] as const) {
     const query = { by: 'time', state, limit: pageSize } as const
     for await (const { jobs } of pagesOf((from) => records.list(queue, { ...query, ...from })))
-      for (const one of jobs) if (one.attempt === 1 && isTickOf(name, one, packing)) found.push(one.id)
+      for (const one of jobs) if (one.attempt === 1 && !one.hasSteps && isTickOf(name, one, packing)) found.push(one.id)
   }
   return found
 }

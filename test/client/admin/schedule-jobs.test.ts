@@ -103,6 +103,25 @@ describe.each([
     await expect(mill.schedules.clear('none')).rejects.toThrow(/there is no schedule 'none'/)
   })
 
+  it('stay if they have begun and sleep, or wait for a signal', async () => {
+    const { mill, store, harness, lead, ids } = await scene(makeHarness)
+    await mill.schedules.set('s', { every: '1s', task })
+    for (let i = 0; i < 3; i += 1) {
+      await harness.advance(1_000)
+      await lead.look()
+    }
+    const { claims } = await store.claim([{ queue: 'default', limit: 2 }], { worker: 'w', leaseMs: 30_000 })
+    const [sleeps, waits] = claims as [(typeof claims)[0], (typeof claims)[0]]
+    for (const claim of [sleeps, waits])
+      await store.steps!.keep(claim, { name: 'charge', kind: 'step', payload: '1' }, 30_000)
+    await store.settle([{ ...sleeps, kind: 'release', delayMs: 60_000 }])
+    await store.settle([{ ...waits, kind: 'wait', signal: 'go', withinMs: 60_000 }])
+
+    expect(await mill.schedules.pause('s')).toBe(1)
+    expect(await mill.schedules.remove('s')).toBe(true)
+    expect((await ids()).sort()).toEqual([sleeps, waits].map((one) => one.id.replace('2026-11-25T', '')).sort())
+  })
+
   it('stay if the task is ordered, because payloads of others may wait with them', async () => {
     const { mill, harness, lead, jobs } = await scene(makeHarness)
     await mill.schedules.set('o', { every: '1s', task: order, enqueue: { delay: '1m' } })

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { tickId } from '../../../stores/rules/schedule-record.js'
-import { ordered, orderedCase, plainConcern, scheduled } from '../scenes/contract-case.js'
+import { ordered, orderedCase, plainCase, plainConcern, scheduled, steps } from '../scenes/contract-case.js'
 import { hourly, hourMs, schedulesOf, storedSchedule, tickOf } from '../scenes/schedule-words.js'
 
 export const ticking = plainConcern('ticks of schedules', [scheduled], {
@@ -105,6 +105,19 @@ export const ticking = plainConcern('ticks of schedules', [scheduled], {
     assert.equal((await next()).outcome, 'ticked')
     assert.equal((await scene.depth()).ready, 1)
   },
+
+  'nothing is enqueued while the job of the previous tick waits for a signal': plainCase(
+    [scheduled, steps],
+    async (scene) => {
+      const { put, tick } = schedulesOf(scene.store)
+      await put(hourly('a', await scene.now()), undefined)
+      await tick(tickOf(await storedSchedule(scene.store, 'a')))
+      const claim = await scene.claimOne()
+      await scene.end(claim, { kind: 'wait', signal: 'go' })
+      const next = tickOf(await storedSchedule(scene.store, 'a'), { unless: claim.id })
+      assert.deepEqual(await tick(next), { outcome: 'skipped' })
+    },
+  ),
 
   async 'a dead job is no reason to skip'(scene) {
     const { put, tick } = schedulesOf(scene.store)

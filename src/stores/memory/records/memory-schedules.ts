@@ -28,7 +28,7 @@ export function memorySchedules(store: MemoryAdmin, data: () => MemorySchedules)
   const told = (schedule: MemorySchedule): StoredSchedule => ({ ...schedule, shards: shardsOf(schedule.definition) })
   const isThere = (queue: string, id: string) => {
     const state = store.queues().holding(queue, id).jobs.get(id)?.state
-    return state === 'scheduled' || state === 'ready' || state === 'running'
+    return state === 'scheduled' || state === 'ready' || state === 'waiting' || state === 'running'
   }
 
   function step(schedule: MemorySchedule, { nextAt, lastAt, jobs, skips, misses }: ScheduleTick, isSkipped: boolean) {

@@ -9,7 +9,7 @@ import type {
   StoredSchedule,
   TickAnswer,
 } from '../../contract/schedules.js'
-import { ready, running, scheduled } from '../../rows/job-row.js'
+import { ready, running, scheduled, waiting } from '../../rows/job-row.js'
 import {
   dueSchedules,
   isTickDue,
@@ -74,6 +74,6 @@ export class SqliteSchedules {
   #isThere(queue: string, id: string): boolean {
     const row = this.#transaction.holding(queue, id)
     const state = this.#transaction.jobsOf(row).find(row, id)?.state
-    return state === scheduled || state === ready || state === running
+    return state === scheduled || state === ready || state === waiting || state === running
   }
 }
