@@ -69,8 +69,8 @@ BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF p_reason IS NOT NULL THEN
     INSERT INTO @.join_failed (queue, id, task, reason) VALUES (q.name, p_id, o.task, p_reason);
-    PERFORM @.ends_1(p_q, json_build_array(json_build_object('id', p_id, 'fence', 0, 'to', 'dead', 'attempt', o.attempt, 'crashes', o.crashes,
-      'error', p_error, 'reason', p_reason)));
+    UPDATE @.job SET error = p_error WHERE id = p_id AND qid + 0 = p_q;
+    PERFORM @.ends_1(p_q, json_build_array(json_build_object('id', p_id, 'fence', 0, 'to', 'dead', 'reason', p_reason)));
     UPDATE @.join_job SET cancelling = CASE p_reason WHEN '${memberDeadReason}' THEN cancels_rest ELSE 0 END WHERE jid = jj.jid;
     RETURN json_build_array(p_q, NULL);
   END IF;

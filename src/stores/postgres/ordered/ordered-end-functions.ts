@@ -136,6 +136,8 @@ BEGIN
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN
       done := done || false; buried := buried || 'null'::json; CONTINUE;
     END IF;
+    -- It may have run and failed, and wait again.
+    IF o.fence = 0 THEN e.attempt := o.attempt; e.crashes := o.crashes; e.error := o.error; e.pool := o.pool; END IF;
     place := (SELECT ctid FROM @.job WHERE id = o.id AND qid + 0 = p_q);
     hand := o.hand; dead := 'null'; to_place := e."to"; due := NULL;
     IF o.fence > 0 THEN

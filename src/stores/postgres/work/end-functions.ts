@@ -22,7 +22,8 @@ END`,
 )
 
 /**
- * Takes a queue, and a list of ends `{id, fence, to, …}` as `JobEnd` has them. `fence` 0: the job waits.
+ * Takes a queue, and a list of ends `{id, fence, to, …}` as `JobEnd` has them. `fence` 0: the job waits, and has the attempt, crashes
+ * and error of its row, whatever the end says.
  * `to`: `back` to its old place · `line`: ready behind all others · `later`: due after `delay` µs · `aside`: it waits for
  * `signal`, at most `withinMs` · `dead`, `kept`: it stays as ended · `known`: only its id stays, for `forMs` · `gone`.
  *
@@ -51,8 +52,11 @@ BEGIN
     IF o.id IS NULL AND EXISTS (SELECT FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence) THEN
       done := done || NULL::boolean; CONTINUE;
     END IF;
-    -- Somebody else may have run it now.
-    IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN done := done || false; CONTINUE; END IF;
+    -- Somebody else may have run it now. All that wait have the same fence: another may have come in place of one that expires.
+    IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t)
+        OR (e.count = 'expired' AND coalesce(o.expires_ms > ms, true)) THEN done := done || false; CONTINUE; END IF;
+    -- It may have run and failed, and wait again.
+    IF o.fence = 0 THEN e.attempt := o.attempt; e.crashes := o.crashes; e.error := o.error; e.pool := o.pool; END IF;
     held := NULL; b := NULL;
     IF o.fence > 0 THEN
       UPDATE @.bunch SET n = n - 1 WHERE fence = o.fence RETURNING n, worker INTO left_n, held;

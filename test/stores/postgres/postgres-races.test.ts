@@ -1,0 +1,133 @@
+/** What happens to a job between the look of a call on a Postgres store and the change that follows it. */
+
+import pg from 'pg'
+import { expect, it, onTestFinished } from 'vitest'
+import type { NewJob } from '#src/stores/contract/new-job.js'
+import { type PostgresAddress, postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import type { MakePostgresClient, PostgresClient } from '#src/stores/postgres/client/postgres-driver.js'
+import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { lentPostgresAddress, testClient } from '../../worker-postgres.js'
+
+const queue = 'mail'
+const by = (worker: string) => ({ worker, leaseMs: 30_000 })
+const job = (id: string, more: Partial<NewJob> = {}): NewJob => ({
+  ...{ id, task: 'send', payload: '1', priority: 0, rememberMs: 0 },
+  ...more,
+})
+
+/** A call that waits before it leaves. */
+interface HeldCall {
+  readonly reached: Promise<void>
+  go(): void
+}
+
+/** A store, and a way to hold its next call of a function of the database. */
+function holdingStore(address: PostgresAddress) {
+  const held = new Map<string, { reach(): void; readonly gone: Promise<void> }>()
+  const makeClient: MakePostgresClient = (config) => {
+    const client = new pg.Client(config) as PostgresClient
+    const send = client.query.bind(client) as (asked: { readonly text: string }) => Promise<unknown>
+    const query = (asked: { readonly text: string }) => {
+      const name = /"\.(\w+)\(/.exec(asked.text)?.[1] ?? ''
+      const hold = held.get(name)
+      if (hold === undefined) return send(asked)
+      held.delete(name)
+      hold.reach()
+      return hold.gone.then(() => send(asked))
+    }
+    return Object.assign(client, { query }) as PostgresClient
+  }
+  const hold = (name: string): HeldCall => {
+    let go = () => {}
+    const gone = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    const reached = new Promise<void>((resolve) => held.set(name, { reach: resolve, gone }))
+    return { reached, go }
+  }
+  return { store: new PostgresStore({ address, makeClient }), hold }
+}
+
+const kinds = [
+  ['a plain', 'plain'],
+  ['an ordered', 'ordered'],
+] as const
+
+let calls = 0
+
+/** Two processes on a queue; calls of the other can be held. */
+async function scene(kind: 'plain' | 'ordered' = 'plain') {
+  const address = postgresAddress(await lentPostgresAddress())
+  const store = new PostgresStore({ address })
+  const { store: other, hold } = holdingStore(address)
+  for (const one of [store, other]) {
+    onTestFinished(() => one.close())
+    await one.open([{ name: queue, kind, order: 'fifo', maxCrashes: 3, dead: {} }])
+  }
+  const admin = await testClient()
+  const ask = async (text: string) => (await admin.query(text.replaceAll('@.', `${address.schema}.`))).rows
+  const enqueue = async (...jobs: NewJob[]) => {
+    calls += 1
+    return (await store.enqueue([{ callId: `call-${calls}`, queue, jobs }]))[0]!
+  }
+  const claim = async () => (await store.claim([{ queue, limit: 9 }], by('worker01'))).claims
+  const claimFirst = async () => (await claim())[0]!
+  return {
+    address,
+    store,
+    other,
+    hold: () => hold(kind === 'plain' ? 'ends_1' : 'end_ids_1'),
+    ask,
+    enqueue,
+    claim,
+    claimFirst,
+  }
+}
+
+it('a job that came in the place of one that had expired is not ended with it', async () => {
+  const { other, hold, ask, enqueue } = await scene()
+  await enqueue(job('a', { expiresMs: 60_000 }))
+  await ask('UPDATE @.job SET expires_ms = 1')
+  const end = hold()
+  const claiming = other.claim([{ queue, limit: 9 }], by('worker02'))
+  await end.reached
+  expect(await enqueue(job('a', { payload: '2', expiresMs: 60_000, ifWaiting: 'replace' }))).toEqual(['replaced'])
+  end.go()
+
+  const { expired, claims } = await claiming
+  expect(expired).toBeUndefined()
+  expect(claims).toMatchObject([{ id: 'a', payload: '2' }])
+})
+
+it('nor is one that was enqueued after somebody else had ended that', async () => {
+  const { store, other, hold, ask, enqueue } = await scene()
+  await enqueue(job('a', { expiresMs: 60_000 }))
+  await ask('UPDATE @.job SET expires_ms = 1')
+  const end = hold()
+  const claiming = other.claim([{ queue, limit: 9 }], by('worker02'))
+  await end.reached
+  const { expired } = await store.claim([{ queue, limit: 9 }], by('worker01'))
+  expect(expired).toMatchObject([{ id: 'a' }])
+  expect(await enqueue(job('a', { payload: '2', ifWaiting: 'replace' }))).toEqual(['added'])
+  end.go()
+
+  expect(await claiming).toMatchObject({ claims: [{ id: 'a', payload: '2' }] })
+})
+
+it.each(kinds)(
+  'a job of %s queue that failed between the look of an action and its change keeps what it has failed with',
+  async (_, kind) => {
+    const { store, other, hold, enqueue, claim, claimFirst } = await scene(kind)
+    await enqueue(job('a', { delayMs: 60_000 }))
+    const end = hold()
+    const run = other.records.runNow(queue, { ids: ['a'] })
+    await end.reached
+    expect(await store.records.runNow(queue, { ids: ['a'] })).toEqual({ changed: 1, more: false })
+    const { fence } = await claimFirst()
+    expect(await store.settle([{ queue, id: 'a', fence, kind: 'retry', delayMs: 60_000, error: 'no' }])).toEqual(['ok'])
+    end.go()
+    expect(await run).toEqual({ changed: 1, more: false })
+
+    expect(await claim()).toMatchObject([{ id: 'a', attempt: 2, error: 'no' }])
+  },
+)
