@@ -131,3 +131,46 @@ it.each(kinds)(
     expect(await claim()).toMatchObject([{ id: 'a', attempt: 2, error: 'no' }])
   },
 )
+
+it.each([
+  ['a plain', ['a'], ['b'], 'plain'],
+  ['a plain', ['a', 'b'], [], 'plain'],
+  ['an ordered', ['a'], ['b'], 'ordered'],
+  ['an ordered', ['a', 'b'], [], 'ordered'],
+] as const)(
+  'a recovery in %s queue does not end the claims of %j, whose leases were renewed since its look',
+  async (_, renewed, lost, kind) => {
+    const { store, other, hold, ask, enqueue, claimFirst } = await scene(kind)
+    await enqueue(job('a'), job('b'))
+    const { fence } = await claimFirst()
+    await ask('UPDATE @.bunch SET lease_ms = 0')
+    await ask('UPDATE @.queue_state SET lease_floor = 0')
+    const end = hold()
+    const claiming = other.claim([{ queue, limit: 9 }], by('worker02'))
+    await end.reached
+    const items = renewed.map((id) => ({ queue, id, fence }))
+    expect(await store.extend(items.map((item) => ({ ...item, leaseMs: 30_000 })))).toEqual(renewed.map(() => 'ok'))
+    end.go()
+
+    const { crashed, claims } = await claiming
+    expect(crashed.map(({ id }) => id)).toEqual(lost)
+    expect(claims).toEqual([])
+    expect(await store.settle(items.map((item) => ({ ...item, kind: 'complete' })))).toEqual(renewed.map(() => 'ok'))
+  },
+)
+
+it.each(kinds)('a claim of %s queue that was adopted does not end with the worker that held it', async (_, kind) => {
+  const { store, other, hold, enqueue, claimFirst } = await scene(kind)
+  await enqueue(job('a'))
+  const { fence } = await claimFirst()
+  const key = { queue, id: 'a', fence }
+  const end = hold()
+  const gone = other.workers.gone([key], 'worker01', 'killed')
+  await end.reached
+  expect(await store.workers.adopt(key, 'worker01', 'worker02')).toBe(true)
+  end.go()
+
+  expect(await gone).toEqual({ crashed: [], buried: [] })
+  expect(await store.workers.held('worker02')).toMatchObject([key])
+  expect(await store.settle([{ ...key, kind: 'complete' }])).toEqual(['ok'])
+})

@@ -130,10 +130,18 @@ BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
-      reason text, delay bigint, done int, count text, hold bigint, "holdGroup" text) LOOP
+      reason text, delay bigint, done int, count text, hold bigint, "holdGroup" text, lapsed boolean, "heldBy" text) LOOP
+    IF e.lapsed THEN
+      -- A renewal locks the claim before its ids: it is made by now, or finds what becomes of them here. Others lock the claim last,
+      -- so an id that is locked is not waited for.
+      PERFORM FROM @.bunch WHERE fence = e.fence FOR NO KEY UPDATE;
+      PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR NO KEY UPDATE SKIP LOCKED;
+      IF NOT FOUND THEN done := done || false; buried := buried || 'null'::json; CONTINUE; END IF;
+    END IF;
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR NO KEY UPDATE;
     -- Somebody else may have run it now.
-    IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t) THEN
+    IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t)
+        OR ((e.lapsed OR e."heldBy" IS NOT NULL) AND NOT @.is_crashed_1(p_q, o.id, o.fence, e.lapsed, e."heldBy", ms)) THEN
       done := done || false; buried := buried || 'null'::json; CONTINUE;
     END IF;
     -- It may have run and failed, and wait again.

@@ -116,7 +116,7 @@ export function postgresRegistry({ connection, runner, queues, recovery, idlePol
         ]
         const rows = currentOf(of, found, worker)
         if (rows.length === 0) continue
-        await recovery.crash(queue, rows, told, error)
+        await recovery.crash(queue, rows, told, { worker, error })
         // A worker must ask to learn of the suspects.
         ringFor(connection, queue.qid, false)
       }

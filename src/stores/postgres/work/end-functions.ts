@@ -22,6 +22,21 @@ END`,
 )
 
 /**
+ * Whether a claim still ends as a crash: its lease is over if `p_lapsed`, otherwise this worker, which died, holds it. Takes the queue,
+ * id and fence of its job, and the instant in ms. The caller has locked the job, so that nobody adopts it meanwhile, and, for its lease,
+ * the claim, so that nobody renews that.
+ */
+const isCrashed = sqlFunction(
+  'is_crashed_1',
+  'p_q int, p_id text, p_fence bigint, p_lapsed boolean, p_worker text, p_ms bigint',
+  'boolean',
+  `BEGIN
+  RETURN (SELECT CASE WHEN p_lapsed THEN coalesce(o.lease_ms, b.lease_ms) <= p_ms ELSE coalesce(o.worker, b.worker) = p_worker END
+    FROM @.bunch b LEFT JOIN @.beat o ON o.id = p_id COLLATE "C" AND o.qid + 0 = p_q WHERE b.fence = p_fence) IS TRUE;
+END`,
+)
+
+/**
  * Takes a queue, and a list of ends `{id, fence, to, …}` as `JobEnd` has them. `fence` 0: the job waits, and has the attempt, crashes
  * and error of its row, whatever the end says.
  * `to`: `back` to its old place · `line`: ready behind all others · `later`: due after `delay` µs · `aside`: it waits for
@@ -47,14 +62,18 @@ BEGIN
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   FOR e IN SELECT * FROM json_to_recordset(p_ends) AS x (id text, fence bigint, "to" text, attempt int, crashes int, pool int, error text,
       reason text, delay bigint, "forMs" bigint, state int, result text, codec text, count text,
-      started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint, rest boolean, hold bigint, "holdGroup" text) LOOP
+      started bigint, host text, pid bigint, fate int, signal text, "withinMs" bigint, rest boolean, hold bigint, "holdGroup" text,
+      lapsed boolean, "heldBy" text) LOOP
+    -- A renewal locks the claim before its jobs: it is made by now, or finds what becomes of them here.
+    IF e.lapsed THEN PERFORM FROM @.bunch WHERE fence = e.fence FOR NO KEY UPDATE; END IF;
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR UPDATE SKIP LOCKED;
     IF o.id IS NULL AND EXISTS (SELECT FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence) THEN
       done := done || NULL::boolean; CONTINUE;
     END IF;
     -- Somebody else may have run it now. All that wait have the same fence: another may have come in place of one that expires.
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t)
-        OR (e.count = 'expired' AND coalesce(o.expires_ms > ms, true)) THEN done := done || false; CONTINUE; END IF;
+        OR (e.count = 'expired' AND coalesce(o.expires_ms > ms, true))
+        OR ((e.lapsed OR e."heldBy" IS NOT NULL) AND NOT @.is_crashed_1(p_q, o.id, o.fence, e.lapsed, e."heldBy", ms)) THEN done := done || false; CONTINUE; END IF;
     -- It may have run and failed, and wait again.
     IF o.fence = 0 THEN e.attempt := o.attempt; e.crashes := o.crashes; e.error := o.error; e.pool := o.pool; END IF;
     held := NULL; b := NULL;
@@ -362,6 +381,6 @@ END`,
 )
 
 export const endFunctions = [
-  ...[lookAtJobs, endJobs, completeInside, foldLeft, postponeLeases, trimEnded, claimedJobs],
+  ...[lookAtJobs, isCrashed, endJobs, completeInside, foldLeft, postponeLeases, trimEnded, claimedJobs],
   ...[crashedJobs, retireBunches, spareLeases, expiredJobs],
 ]

@@ -62,6 +62,9 @@ export interface JobEnd {
   readonly holdGroup?: string
   /** The counter that goes up. */
   readonly count?: 'processed' | 'failed' | 'crashed' | 'expired'
+  /** Of a crash: its lease was over, and must be so still; or who died, and must hold it still. */
+  readonly lapsed?: boolean
+  readonly heldBy?: string
   /** What its joins are told, as in `fates`. Absent: that it is dead or kept, otherwise that it was cancelled. */
   readonly fate?: number
   /** The signal that it waits for, and for how long. */

@@ -149,20 +149,25 @@ export class PostgresRecovery {
     await this.#connection.call(retireBunches, [queue.qid])
   }
 
-  /** Ends running jobs as crashes. `error`: how their worker died; absent: their last errors stay. */
+  /**
+   * Ends running jobs as crashes, as far as their leases are still over, or as far as the worker `died` still holds them. `error`: how
+   * it died; absent: their last errors stay.
+   */
   async crash(
     queue: NumberedQueue,
     rows: readonly CrashedRow[],
     told: Omit<RecoveryReport, 'expired'>,
-    error?: string,
+    died?: { readonly worker: string; readonly error: string | undefined },
     tell?: TellJoins,
   ): Promise<void> {
     const ends = rows.map((row) => ({ row, ...afterCrash(crashedClaim(row), row.crashLimit) }))
+    const why = died === undefined ? { lapsed: true } : { heldBy: died.worker }
     const { done, buried } = await this.end(
       queue,
-      ends.map(({ row, crashes, becomes }) =>
-        crashEnd(queue, error === undefined ? row : { ...row, error: storedText(error) }, crashes, becomes),
-      ),
+      ends.map(({ row, crashes, becomes }) => {
+        const error = died?.error === undefined ? row.error : storedText(died.error)
+        return { ...crashEnd(queue, { ...row, error }, crashes, becomes), ...why }
+      }),
       tell,
     )
     const locked = rows.filter((_, i) => done[i] === null)
