@@ -6,8 +6,8 @@ import { type Mutation, mutationsIn } from './mutants.js'
 const plain = `
 @ postgres/work/step-function.js
 * a claim takes the last to come first
-- ORDER BY qid, pool, rank, stamp, seq LIMIT lim - cardinality(got) FOR UPDATE SKIP LOCKED) l) x
-+ ORDER BY qid, pool, rank, stamp DESC, seq DESC LIMIT lim - cardinality(got) FOR UPDATE SKIP LOCKED) l) x
+- ORDER BY qid, pool, rank, stamp, seq LIMIT lim - cardinality(got) FOR NO KEY UPDATE SKIP LOCKED) l) x
++ ORDER BY qid, pool, rank, stamp DESC, seq DESC LIMIT lim - cardinality(got) FOR NO KEY UPDATE SKIP LOCKED) l) x
 * a claim takes jobs two ms before they are due
 - WHEN 'lifo' THEN 9223372036854775807 ELSE t END;
 + WHEN 'lifo' THEN 9223372036854775807 ELSE t + 2000 END;
@@ -21,8 +21,8 @@ const plain = `
 - max(pool), p_alone, p_worker FROM u)
 + max(pool), false, p_worker FROM u)
 * a claim does not tell that suspects are left
-- suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND NOT ctid = ANY (got));
-+ suspects := false;
+- suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND
++ suspects := EXISTS (SELECT FROM @.job WHERE false AND
 * a lease is found expired a ms late
 - SELECT FROM @.bunch WHERE qid = q.qid AND lease_ms <= ms
 + SELECT FROM @.bunch WHERE qid = q.qid AND lease_ms < ms

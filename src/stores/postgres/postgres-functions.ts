@@ -20,6 +20,7 @@ import { deathFunctions } from './records/postgres-deaths.js'
 import { registryFunctions } from './records/postgres-registry.js'
 import { scheduleFunctions } from './records/postgres-schedules.js'
 import { recordFunctions } from './records/record-functions.js'
+import { freeJobFunctions } from './schema/free-job.js'
 import { stateFunctions } from './schema/queue-state.js'
 import type { SqlFunction } from './schema/sql-function.js'
 import { sqlEnqueue } from './user/sql-enqueue.js'
@@ -36,6 +37,7 @@ import { stepFunctions } from './work/step-function.js'
 
 export const postgresFunctions: readonly SqlFunction[] = [
   ...stateFunctions,
+  ...freeJobFunctions,
   ...settingsFunctions,
   ...laneFunctions,
   ...lookFunctions,

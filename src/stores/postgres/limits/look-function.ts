@@ -1,11 +1,12 @@
 /** What the limits of a queue are decided from, as the database knows it. */
 
+import { isFree } from '../schema/free-job.js'
 import { isWaitedFor, readState, soonestLease } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /**
- * Takes a queue that has lanes or limits, two places, and a number. Returns the first ready jobs without a group, in their
- * order, at most so many; locked if `p_take`.
+ * Takes a queue that has lanes or limits, two places, and a number. Returns the first ready jobs without a group that are free, in
+ * their order, at most so many; locked if `p_take`.
  */
 const firstFree = sqlFunction(
   'first_free_1',
@@ -21,7 +22,7 @@ BEGIN
       got := got || array(SELECT ctid FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp BETWEEN start_at AND p_hi AND fence = 0
         ORDER BY qid, pool, rank, stamp, seq, id LIMIT p_most - cardinality(got) FOR NO KEY UPDATE SKIP LOCKED);
     ELSE
-      got := got || array(SELECT ctid FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp BETWEEN start_at AND p_hi AND fence = 0
+      got := got || array(SELECT ctid FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp BETWEEN start_at AND p_hi AND fence = 0 AND ${isFree}
         ORDER BY qid, pool, rank, stamp, seq, id LIMIT p_most - cardinality(got));
     END IF;
   END LOOP;
@@ -76,7 +77,7 @@ BEGIN
   is_busy := q.kind = 'ordered' AND q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = p_q);
   SELECT * INTO p FROM @.pace WHERE scope = key ORDER BY scope DESC, version DESC LIMIT 1;
   st := p.state::json;
-  is_expiring := EXISTS (SELECT FROM @.job WHERE qid = p_q AND expires_ms <= ms AND fence = 0);
+  is_expiring := EXISTS (SELECT FROM @.job WHERE qid = p_q AND expires_ms <= ms AND fence = 0 AND ${isFree});
   IF p_claims THEN
     -- Lanes of one instant come in the order of their jobs.
     FOR x IN SELECT grp FROM (SELECT grp, due, count(*) OVER (PARTITION BY due) AS ties FROM (
@@ -96,10 +97,8 @@ BEGIN
       FROM @.job WHERE ctid = ANY (free_ids) AND (p_claims OR flags & 1 = 0)) x;
   is_due := NOT p_claims AND (cardinality(free_ids) > free_n
     OR q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard));
-  suspects := EXISTS (SELECT FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0);
-  IF suspects THEN
-    suspect := coalesce((SELECT grp FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 ORDER BY qid, pool, rank, stamp, seq, id LIMIT 1), '');
-  END IF;
+  SELECT coalesce(grp, '') INTO suspect FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 AND ${isFree} ORDER BY qid, pool, rank, stamp, seq, id LIMIT 1;
+  suspects := FOUND;
   names := array(SELECT grp FROM @.lane WHERE qid = p_q AND turn IS NOT NULL ORDER BY qid, turn LIMIT least(greatest(p_limit, 1), 250) + 8);
   n := greatest(cardinality(names || shut), 1);
   each_most := least(greatest(p_limit, 1), greatest(4, 2 * ((p_limit + n - 1) / n)));
@@ -118,7 +117,7 @@ BEGIN
       AND c.subject = CASE q.throttle_by WHEN 'both' THEN '=' || a.grp ELSE a.grp END
     LEFT JOIN @.rate r ON q.throttle IS NOT NULL AND r.scope = q.throttle AND r.grp = a.grp
     CROSS JOIN LATERAL (SELECT count(*)::int AS n, coalesce(sum(weight), 0) AS w, json_agg(weight) AS ws FROM (
-      SELECT CASE WHEN is_heavy THEN @.weigh_id_1(head, p_payloads, p_most) ELSE weight END AS weight FROM @.job j WHERE a.grp <> '' AND j.qid = p_q AND j.grp = a.grp AND j.pool = 2 AND j.stamp BETWEEN lo AND hi AND j.fence = 0
+      SELECT CASE WHEN is_heavy THEN @.weigh_id_1(head, p_payloads, p_most) ELSE weight END AS weight FROM @.job j WHERE a.grp <> '' AND j.qid = p_q AND j.grp = a.grp AND j.pool = 2 AND j.stamp BETWEEN lo AND hi AND j.fence = 0 AND ${isFree}
         ORDER BY j.qid, j.grp, j.rank, j.stamp, j.seq, j.id LIMIT each_most + 1) z) y;
   next_place := least(@.next_place_1(p_q, q.ord, t, 0), @.next_place_1(p_q, q.ord, t, 2));
   RETURN json_build_object('limits', json_build_object(
@@ -134,7 +133,7 @@ BEGIN
       WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi)
       OR EXISTS (SELECT FROM (SELECT grp FROM @.lane WHERE qid = p_q AND (paused OR blocked) ORDER BY qid, grp LIMIT 10) l, @.job j
       WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi), 'suspect', suspect,
-    'suspects', CASE WHEN suspects THEN (SELECT count(*) FROM (SELECT FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 LIMIT 2) z) ELSE 0 END,
+    'suspects', CASE WHEN suspects THEN (SELECT count(*) FROM (SELECT FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 AND ${isFree} LIMIT 2) z) ELSE 0 END,
     'due', is_due OR (NOT p_claims AND (EXISTS (SELECT FROM @.lane WHERE qid = p_q AND due <= t))),
     'elsewhere', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool = 2 AND j.fence = 0 AND abs(j.stamp) <= t),
     'elsewhereFree', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool = 0 AND j.fence = 0 AND abs(j.stamp) <= t),

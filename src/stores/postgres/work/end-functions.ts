@@ -1,5 +1,6 @@
 /** Ends of claims in the database: what TypeScript has decided is carried out, if the job is still as it was seen. */
 
+import { isFree } from '../schema/free-job.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /**
@@ -366,7 +367,7 @@ export const spareLeases = sqlFunction(
 END`,
 )
 
-/** Takes a queue and a limit. Returns at most that many waiting jobs whose time to begin is over (`EndingRow`). */
+/** Takes a queue and a limit. Returns at most that many waiting jobs whose time to begin is over and that nobody has locked (`EndingRow`). */
 export const expiredJobs = sqlFunction(
   'expired_1',
   'p_q int, p_most int',
@@ -376,7 +377,7 @@ BEGIN
   RETURN (SELECT coalesce(json_agg(x), '[]') FROM (
     SELECT json_build_object('id', j.id, 'task', j.task, 'fence', 0, 'attempt', j.attempt, 'crashes', j.crashes, 'pool', j.pool,
       'flags', j.flags, 'error', j.error, 'remember', j.remember_ms, 'noted', j.flags & 4 > 0 AND (SELECT coalesce(c.payload, c.log) FROM @.checkpoint c WHERE c.id = j.id AND c.qid + 0 = p_q) IS NOT NULL) AS x
-    FROM @.job j WHERE qid = p_q AND expires_ms <= ms AND fence = 0 ORDER BY expires_ms, coalesce(arrival, abs(seq)) LIMIT p_most) r (x));
+    FROM @.job j WHERE qid = p_q AND ${isFree} AND expires_ms <= ms AND fence = 0 ORDER BY expires_ms, coalesce(arrival, abs(seq)) LIMIT p_most) r (x));
 END`,
 )
 

@@ -3,6 +3,7 @@
  * lock of the whole server, so it has a transaction of its own, after the commit that it tells of.
  */
 
+import { isFree } from '../schema/free-job.js'
 import { readState, soonestLease, waiterFloor } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
@@ -174,14 +175,14 @@ BEGIN
       CONTINUE;
     END IF;
     LOOP
-      EXIT WHEN q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = q.qid);
+      EXIT WHEN q.stopped OR q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = q.qid);
       r := @.next_rank_1(q.qid, 0, r);
       EXIT WHEN r IS NULL OR ready;
       f := CASE q.ord WHEN 'lifo' THEN -t ELSE coalesce((SELECT stamp FROM @.floor WHERE qid = q.qid AND rank = r), -9223372036854775807) END;
       -- Whether the first of them fell due by themselves; beyond those nobody looks for one that did not.
       SELECT coalesce(bool_or(flags & 1 = 0), false) AS ready, count(*) > 0 AS has INTO x FROM (SELECT flags FROM @.job
         WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp >= f AND stamp <= CASE q.ord WHEN 'lifo' THEN 9223372036854775807 ELSE t END
-          AND fence = 0 ORDER BY qid, pool, rank, stamp, seq LIMIT 100) y;
+          AND fence = 0 AND ${isFree} ORDER BY qid, pool, rank, stamp, seq LIMIT 100) y;
       ready := ready OR x.ready; due := due OR x.has;
     END LOOP;
     ready := ready OR q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard);

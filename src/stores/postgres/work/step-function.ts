@@ -2,8 +2,12 @@
 
 import { mostLagLooks } from '../../rules/bounds.js'
 import { claimedJob } from '../schema/claimed-job.js'
+import { isFree } from '../schema/free-job.js'
 import { isWaitedFor, leaseFloor, readState, soonestLease } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
+
+/** Of a row of `job`: no claim takes one that has expired, also if it could not be ended because somebody has locked it. */
+const isInTime = '(expires_ms IS NULL OR expires_ms > ms)'
 
 /**
  * Takes for each queue or shard asked its number, 0 for a shard that does not exist; the most jobs, the most payloads of each
@@ -45,7 +49,7 @@ BEGIN
     -- Only other shards of an ordered queue add to what it has granted.
     EXIT WHEN total > 0 AND (q.name <> granted OR q.kind = 'plain' OR q.exclusive = 'shard');
     ${readState('q.qid')};
-    is_expiring := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND expires_ms <= ms AND fence = 0);
+    is_expiring := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND expires_ms <= ms AND fence = 0 AND ${isFree});
     IF NOT p_done[i] AND (is_expiring OR ((ms >= p_looks[i] OR ms < p_looks[i] - 1000)
       AND (EXISTS (SELECT FROM @.bunch WHERE qid = q.qid AND lease_ms <= ms AND lease_ms >= ${leaseFloor})
         OR EXISTS (SELECT FROM @.beat WHERE qid = q.qid AND lease_ms <= ms AND lease_ms >= ${leaseFloor})))) THEN
@@ -72,8 +76,8 @@ BEGIN
       END IF;
     ELSIF NOT q.stopped AND NOT is_expiring THEN
       IF p_alone AND lim > 0 THEN
-        got := array(SELECT ctid FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 ORDER BY qid, pool, rank, stamp, seq LIMIT 1
-          FOR UPDATE SKIP LOCKED);
+        got := array(SELECT ctid FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND ${isInTime} ORDER BY qid, pool, rank, stamp, seq LIMIT 1
+          FOR NO KEY UPDATE SKIP LOCKED);
       END IF;
       -- Known ranks start at their floors; the gaps between them are looked at for ranks that nobody has seen yet.
       r := -2147483649;
@@ -93,8 +97,8 @@ BEGIN
             INTO more_ids, w, hi_place
             FROM (SELECT c, l.weight, l.stamp, l.seq, sum(l.weight) OVER (ROWS UNBOUNDED PRECEDING) - l.weight AS before
               FROM (SELECT ctid AS c, j.weight, j.stamp, j.seq FROM @.job j
-                WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp >= start_at AND stamp <= beyond AND fence = 0
-                ORDER BY qid, pool, rank, stamp, seq LIMIT lim - cardinality(got) FOR UPDATE SKIP LOCKED) l) x
+                WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp >= start_at AND stamp <= beyond AND fence = 0 AND ${isInTime}
+                ORDER BY qid, pool, rank, stamp, seq LIMIT lim - cardinality(got) FOR NO KEY UPDATE SKIP LOCKED) l) x
             WHERE before < p_most - load;
           got := got || coalesce(more_ids, '{}');
           load := load + w;
@@ -104,7 +108,7 @@ BEGIN
         END IF;
         IF probe THEN
           -- Behind the jobs just taken, which still have no fence.
-          more := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp <= beyond AND fence = 0
+          more := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 0 AND rank = r AND stamp <= beyond AND fence = 0 AND ${isInTime}
             AND (stamp, seq) > (coalesce(hi_place[1], start_at), coalesce(hi_place[2], -9223372036854775807)));
           EXIT WHEN more;
         END IF;
@@ -118,7 +122,7 @@ BEGIN
       y AS (INSERT INTO @.tally (qid, waiting, retries) SELECT q.qid, -count(*), -count(*) FILTER (WHERE attempt > 1) FROM u)
       SELECT json_agg(${claimedJob} ORDER BY rank, stamp, seq) INTO jobs FROM u;
     END IF;
-    suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND NOT ctid = ANY (got));
+    suspects := EXISTS (SELECT FROM @.job WHERE qid = q.qid AND pool = 1 AND fence = 0 AND NOT ctid = ANY (got) AND ${isInTime} AND ${isFree});
     next_lease := NULL;
     IF NOT more OR busy OR ms >= p_looks[i] THEN
       next_lease := ${soonestLease('q.qid')};
