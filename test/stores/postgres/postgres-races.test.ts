@@ -84,6 +84,8 @@ async function scene(kind: 'plain' | 'ordered' = 'plain') {
   }
 }
 
+type Scene = Awaited<ReturnType<typeof scene>>
+
 it('a job that came in the place of one that had expired is not ended with it', async () => {
   const { other, hold, ask, enqueue } = await scene()
   await enqueue(job('a', { expiresMs: 60_000 }))
@@ -174,3 +176,51 @@ it.each(kinds)('a claim of %s queue that was adopted does not end with the worke
   expect(await store.workers.held('worker02')).toMatchObject([key])
   expect(await store.settle([{ ...key, kind: 'complete' }])).toEqual(['ok'])
 })
+
+/** How a job that was enqueued before another comes to wait in its old place again; each returns the change, as a statement. */
+const returns = {
+  'is released': ({ enqueue, claimFirst }) => released('ends_1', enqueue, claimFirst),
+  'is released, of an ordered queue,': ({ enqueue, claimFirst }) => released('end_ids_1', enqueue, claimFirst),
+  'receives its signal': async ({ store, enqueue, claimFirst }) => {
+    await enqueue(job('a'))
+    const { fence } = await claimFirst()
+    expect(await store.settle([{ queue, id: 'a', fence, kind: 'wait', signal: 'go' }])).toEqual(['ok'])
+    return `@.signal_1(qid, 'a', 'go', 0, NULL, NULL, 9, 999)`
+  },
+  'has no members to wait for': async ({ store }) => {
+    const set = { name: 'all', queue, ids: 'a.all', isMany: true, onDead: 'fail', keepsResults: true } as const
+    const jobs = [{ ...job('a'), join: { sets: [set], sealWithinMs: 60_000 } }]
+    expect(await store.joins.enqueue([{ callId: 'join', queue, jobs }])).toEqual({ outcome: 'added' })
+    return `@.seal_1(qid, 'a', '{"all":0}')`
+  },
+  'gets the priority of the other': async ({ enqueue }) => {
+    await enqueue(job('a', { priority: -1 }))
+    return `@.place_1(qid, '{a}', 0, NULL, NULL)`
+  },
+} satisfies Record<string, (at: Scene) => Promise<string>>
+
+async function released(call: string, enqueue: Scene['enqueue'], claimFirst: Scene['claimFirst']): Promise<string> {
+  await enqueue(job('a'))
+  const { fence } = await claimFirst()
+  return `@.${call}(qid, '[{"id":"a","fence":${fence},"to":"back","attempt":1,"crashes":0,"pool":0}]')`
+}
+
+it.each(Object.entries(returns))(
+  'a job that %s comes before later ones, though the floor rises meanwhile',
+  async (what, make) => {
+    const at = await scene(what.includes('ordered') ? 'ordered' : 'plain')
+    const { address, store, other, ask, enqueue } = at
+    const change = await make(at)
+    await enqueue(job('b'))
+    // Its own upkeep is over.
+    await store.close()
+    await ask('DELETE FROM @.floor')
+    const user = await testClient()
+    await user.query('BEGIN')
+    await user.query(`SELECT ${change} FROM @.queue`.replaceAll('@.', `${address.schema}.`))
+    await ask('SELECT @.raise_floors_1(qid, 0) FROM @.queue')
+    await user.query('COMMIT')
+
+    expect((await other.claim([{ queue, limit: 1 }], by('worker02'))).claims).toMatchObject([{ id: 'a' }])
+  },
+)

@@ -6,6 +6,7 @@
 import { stepLimit } from '../../rules/bounds.js'
 import { memberDeadReason, mostJoinBytes, tooLargeError, tooLargeReason } from '../../rules/join-rules.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { keepFloors } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { ringFor } from '../work/limited-ring.js'
 
@@ -77,6 +78,7 @@ BEGIN
   IF EXISTS (SELECT FROM @.join_set WHERE jid = jj.jid AND ${isIncomplete}) THEN RETURN NULL; END IF;
   way := CASE q.ord WHEN 'lifo' THEN -1 ELSE 1 END;
   due := coalesce(jj.run_at, ms + jj.delay_ms);
+  ${keepFloors('p_q')};
   UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, updated_ms = ms, waited_ms = ms, expires_ms = ms + jj.expires_ms, flags = CASE WHEN due > ms THEN flags | 1 ELSE flags END,
     stamp = CASE WHEN due > ms THEN due * 1000 * way ELSE stamp END, seq = CASE WHEN due > ms THEN coalesce(arrival, abs(seq)) ELSE seq END
     WHERE id = p_id AND qid + 0 = p_q;

@@ -7,6 +7,7 @@ import type { NewSignal, NewStep, SignalAnswer, StepList, Steps, StoredStep } fr
 import { present } from '../../rows/stored-job.js'
 import { mostSignalBytes, mostSignals, upkeepLimit } from '../../rules/bounds.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
+import { keepFloors } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { payloadFrom, payloadText, storedText, textFrom } from '../schema/stored-payload.js'
 import { ringFor } from '../work/limited-ring.js'
@@ -94,6 +95,7 @@ const wakeJob = sqlFunction(
   'void',
   `DECLARE o @.job;
 BEGIN
+  ${keepFloors('p_q')};
   DELETE FROM @.signal_wait WHERE id = p_id AND qid + 0 = p_q;
   UPDATE @.job SET pool = CASE WHEN grp IS NULL THEN 0 ELSE 2 END, flags = flags & ~128 | 64, updated_ms = @.us() / 1000, waited_ms = @.us() / 1000 WHERE id = p_id AND qid + 0 = p_q RETURNING * INTO o;
   UPDATE @.floor SET stamp = o.stamp WHERE qid = p_q AND rank = o.rank AND stamp > o.stamp;

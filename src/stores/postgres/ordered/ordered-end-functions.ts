@@ -1,5 +1,6 @@
 /** Ends of claims of ordered queues in the database, and what becomes of the payloads: see `afterEnd` in `rules/payloads`. */
 
+import { keepFloors } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { heldUs } from './shard-claim.js'
 
@@ -138,6 +139,7 @@ BEGIN
       PERFORM FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR NO KEY UPDATE SKIP LOCKED;
       IF NOT FOUND THEN done := done || false; buried := buried || 'null'::json; CONTINUE; END IF;
     END IF;
+    IF e."to" = 'back' AND e.pool = 0 THEN ${keepFloors('p_q')}; END IF;
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR NO KEY UPDATE;
     -- Somebody else may have run it now.
     IF o.id IS NULL OR o.fence <> e.fence OR (e."to" = 'line' AND o.fence = 0 AND abs(o.stamp) <= t)

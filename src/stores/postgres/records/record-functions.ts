@@ -1,6 +1,7 @@
 /** Records in the database: what is read of a job, and the changes of its row that no end makes. */
 
 import { payloadsInPage, payloadsInRecord } from '../../contract/job-records.js'
+import { keepFloors } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /** Of an ordered id: see `payloads_of_1`. */
@@ -115,6 +116,7 @@ export const placeJobs = sqlFunction(
 BEGIN
   SELECT CASE ord WHEN 'lifo' THEN -1 ELSE 1 END INTO way FROM @.queue WHERE qid = p_q;
   later := coalesce(at > t, false);
+  ${keepFloors('p_q')};
   FOR i IN SELECT x FROM unnest(p_ids) WITH ORDINALITY u (x, n) GROUP BY x ORDER BY min(n) LOOP
     SELECT * INTO o FROM @.job WHERE id = i COLLATE "C" AND qid + 0 = p_q AND fence = 0 AND pool IN (0, 2) FOR UPDATE SKIP LOCKED;
     IF o.id IS NULL THEN

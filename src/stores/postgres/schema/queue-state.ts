@@ -12,6 +12,12 @@ const longestAssumedMs = 3_600_000
 /** A claim that is committed later than this after it began is found by the next whole look only. */
 const lateClaimMs = 1_000
 
+/**
+ * A statement: no floor of the queue rises until the end of this transaction. It comes before a job is made to wait in an old place: the
+ * statement that lowers the floor afterwards does not even lock one that is below that place, and would rise past it before the commit.
+ */
+export const keepFloors = (qid: string) => `PERFORM pg_advisory_xact_lock_shared(@lock + 13, ${qid})`
+
 /** A statement that reads the latest state into `s`; all of it is null if nothing has changed yet. */
 export const readState = (qid: string) =>
   `SELECT * INTO s FROM @.queue_state WHERE qid = ${qid} ORDER BY qid DESC, version DESC LIMIT 1`

@@ -1,6 +1,7 @@
 /** Ends of claims in the database: what TypeScript has decided is carried out, if the job is still as it was seen. */
 
 import { isFree } from '../schema/free-job.js'
+import { keepFloors } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /**
@@ -67,6 +68,7 @@ BEGIN
       lapsed boolean, "heldBy" text) LOOP
     -- A renewal locks the claim before its jobs: it is made by now, or finds what becomes of them here.
     IF e.lapsed THEN PERFORM FROM @.bunch WHERE fence = e.fence FOR NO KEY UPDATE; END IF;
+    IF e."to" IN ('back', 'aside') AND e.pool = 0 THEN ${keepFloors('p_q')}; END IF;
     SELECT * INTO o FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q FOR UPDATE SKIP LOCKED;
     IF o.id IS NULL AND EXISTS (SELECT FROM @.job WHERE id = e.id COLLATE "C" AND qid + 0 = p_q AND fence = e.fence) THEN
       done := done || NULL::boolean; CONTINUE;

@@ -11,8 +11,9 @@ const everyMs = 1_000
  * Raises the floors of a queue: below a floor nothing is left that a claim could take. It looks no further back than the floors were. Takes a
  * queue, and the margin in µs that floors keep from now. Returns null.
  *
- * It locks a floor before it looks for the first job: a job that comes back meanwhile lowers the floor, and a raise would
- * undo that.
+ * It looks for the first job while nobody keeps the floors, and locks each floor before that: a job that comes back meanwhile waits for the
+ * end of this transaction, or has lowered the floor, and a raise would undo that. What it cannot lock at once it leaves to the next
+ * second: who waits for it may hold anything.
  */
 const raiseFloors = sqlFunction(
   'raise_floors_1',
@@ -25,12 +26,14 @@ BEGIN
   PERFORM @.fold_left_1(p_q);
   PERFORM @.raise_leases_1(p_q);
   SELECT ord INTO o FROM @.queue WHERE qid = p_q;
+  -- Lock, and look in the next statement.
+  IF o = 'lifo' OR NOT pg_try_advisory_xact_lock(@lock + 13, p_q) THEN RETURN NULL; END IF;
   LOOP
-    EXIT WHEN o = 'lifo';
     r := @.next_rank_1(p_q, 0, r);
     EXIT WHEN r IS NULL;
     INSERT INTO @.floor VALUES (p_q, r, -9223372036854775807) ON CONFLICT DO NOTHING;
-    SELECT stamp INTO f FROM @.floor WHERE qid = p_q AND rank = r FOR UPDATE;
+    SELECT stamp INTO f FROM @.floor WHERE qid = p_q AND rank = r FOR UPDATE SKIP LOCKED;
+    CONTINUE WHEN NOT FOUND;
     SELECT stamp INTO s FROM @.job WHERE qid = p_q AND pool = 0 AND rank = r AND stamp >= f AND stamp <= t - p_margin AND fence = 0
       ORDER BY qid, pool, rank, stamp, seq LIMIT 1;
     -- Each raise leaves a dead row: all processes together make one a second.
