@@ -6,7 +6,8 @@ import type { JobPage } from '../client/admin/queue-looks.js'
 import { StepBudget } from '../client/admin/step-loop.js'
 import { type HandleParts, handlePartsOf, StoredJobHandle } from '../client/jobs/stored-job-handle.js'
 import { UnknownQueueError } from '../core/errors.js'
-import type { JobRecord } from '../core/job/job.js'
+import type { JobRecord, Progress } from '../core/job/job.js'
+import type { LiveEvent } from '../core/live-event.js'
 import { systemClock } from '../core/platform/clock.js'
 import { isNameOf } from '../core/task/any-task.js'
 import { defined } from '../core/values/defined.js'
@@ -19,6 +20,13 @@ const actionMs = 10_000
 const filteredMs = 2_000
 /** The time for which one request goes on with pages on which a filter has found nothing. */
 const searchMs = 1_000
+
+/** The parts of live events that may hold what a handler or an operator has written. */
+interface WrittenTexts {
+  readonly error?: unknown
+  readonly progress?: Progress
+  readonly reason?: string
+}
 
 export class MillWindow {
   readonly mill: Mill
@@ -43,7 +51,8 @@ export class MillWindow {
   /** The same for a queue that is known to exist. */
   queue(name: string, budget?: StepBudget): QueueAdmin {
     // A filter must not tell by its answer what of a job is hidden.
-    return new QueueAdmin(name, { ...this.mill.adminParts, shown: (job) => this.shown(job) }, budget?.loop)
+    const shown = { shown: (job: JobRecord) => this.shown(job), isRedacted: this.options.redact !== undefined }
+    return new QueueAdmin(name, { ...this.mill.adminParts, ...shown }, budget?.loop)
   }
 
   /** A handle to a job of a queue that is known to exist. */
@@ -104,6 +113,18 @@ export class MillWindow {
   /** The shown part of a job. */
   shown(job: JobRecord): JobRecord {
     return shownJob(job, this.options)
+  }
+
+  /** The shown part of a live event: `redact` gets records alone, so with it no text that somebody has written. */
+  shownEvent(event: LiveEvent): object {
+    if (this.options.redact === undefined) return event
+    const { error: _, reason: _reason, progress, ...rest } = event as LiveEvent & WrittenTexts
+    return { ...rest, ...defined({ progress: this.shownProgress(progress) }) }
+  }
+
+  /** The same of a progress that comes without its job. */
+  shownProgress(progress: Progress | undefined): Progress | undefined {
+    return progress === undefined || this.options.redact === undefined ? progress : { fraction: progress.fraction }
   }
 
   /** Whether a job belongs to the task, by any of the task's names. */

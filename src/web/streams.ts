@@ -3,6 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { newIn } from '../client/jobs/log-tail.js'
 import type { JobEvent, JobRecord } from '../core/job/job.js'
+import type { LiveEvent } from '../core/live-event.js'
 import type { Logger } from '../core/logger.js'
 import { systemClock } from '../core/platform/clock.js'
 import { recordJson } from '../core/values/json.js'
@@ -117,11 +118,11 @@ function overviewSource(window: MillWindow): Source {
   }
 }
 
-/** The source of a queue's events: its live feed. */
+/** The source of a queue's events: its live feed, as it is shown. */
 function queueSource(window: MillWindow, queue: string): Source {
-  const goOn = async (feed: AsyncIterable<{ readonly type: string }>, tell: (message: StreamMessage) => void) => {
+  const goOn = async (feed: AsyncIterable<LiveEvent>, tell: (message: StreamMessage) => void) => {
     try {
-      for await (const event of feed) tell({ event: event.type, data: recordJson(event) })
+      for await (const event of feed) tell({ event: event.type, data: recordJson(window.shownEvent(event)) })
     } catch (error) {
       tell(failureMessage(error, window.mill.logger))
     }

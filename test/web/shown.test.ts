@@ -1,9 +1,22 @@
 /** What of a mill is shown: payloads, values that JSON has not, stores that know less, and errors. */
 
+import { cancel, defineTask, type JobRecord } from 'millrace'
 import { webHandler } from 'millrace/web'
 import { expect, it } from 'vitest'
+import { nextEvent } from '../next-event.js'
 import { testMill } from '../test-mill.js'
-import { ask, mail, sync, token, WebScene } from './web-scene.js'
+import { ask, bearer, mail, sync, token, WebScene } from './web-scene.js'
+
+const charge = defineTask({
+  name: 'charge',
+  queue: 'mail',
+  retry: { max: 0 },
+  run: async (_: undefined, ctx) => {
+    await ctx.progress(0.5, 'half of the secret')
+    throw new Error('card 4242 secret refused')
+  },
+})
+const giveUp = defineTask({ name: 'give-up', queue: 'mail', run: async () => cancel('of the secret') })
 
 it('payloads are hidden on request, and changed by `redact`', async () => {
   const hidden = await WebScene.on('sqlite', { token, hidePayloads: true })
@@ -57,6 +70,86 @@ it('a text is looked for in nothing that is hidden', async () => {
     [0, 0, 0],
     [1, 1, 2],
   ])
+})
+
+it('an error that `redact` hides is in no group of errors and in no live event', async () => {
+  const scene = await WebScene.on(
+    'sqlite',
+    { token, redact: ({ error: _, failures: _failures, reason: _reason, progress: _progress, ...job }) => job },
+    { tasks: [mail, charge, giveUp] },
+  )
+  const events = await fetch(`${scene.url}/api/v1/queues/mail/events`, { headers: bearer })
+  const told = events.body!.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]()
+  let stream = (await told.next()).value as string
+  await scene.mill.enqueue(charge, undefined, { id: 'x' })
+  await scene.mill.enqueue(giveUp, undefined, { id: 'gone' })
+  await scene.run(['mail'])
+  while (!stream.includes('event: job.cancelled')) stream += (await told.next()).value
+  while (!stream.includes('event: job.buried')) stream += (await told.next()).value
+  expect((await scene.get('queues/mail/jobs/x')).text).not.toContain('secret')
+  expect((await scene.get('queues/mail/morgue/errors')).json).toMatchObject({ groups: [{ error: '', count: 1 }] })
+  expect(stream).toContain('event: job.failed')
+  expect(stream).toMatch(/event: job.progressed\ndata: .*"progress":{"fraction":0.5}/)
+  expect(stream).not.toContain('secret')
+})
+
+it('the running jobs of a worker are listed without the notes of their progress if there is a `redact`', async () => {
+  let goOn = () => {}
+  const gate = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  const long = defineTask({
+    name: 'long',
+    queue: 'mail',
+    run: async (_: undefined, ctx) => {
+      await ctx.progress(0.5, 'half of the secret')
+      await gate
+    },
+  })
+  const redact = ({ progress: _, ...job }: JobRecord) => job
+  const scene = await WebScene.on('sqlite', { token, redact }, { tasks: [mail, long] })
+  const started = nextEvent(scene.mill, 'job.started')
+  await scene.mill.enqueue(long, undefined, { id: 'w' })
+  const worker = scene.mill.worker({ queues: ['mail'] })
+  await worker.start()
+  const path = `workers/${encodeURIComponent((await started).worker)}/jobs`
+  let text = ''
+  while (!text.includes('fraction')) ({ text } = await scene.get(path))
+  goOn()
+  await worker.stop()
+
+  expect(JSON.parse(text)).toMatchObject({ items: [{ id: 'w', progress: { fraction: 0.5 } }] })
+  expect(text).not.toContain('secret')
+})
+
+it('a filter chooses by what `redact` leaves: by no field, group and error that it hides', async () => {
+  const scene = await WebScene.on(
+    'sqlite',
+    { token, redact: ({ error: _, failures: _failures, fields: _fields, ...job }) => ({ ...job, group: 'masked' }) },
+    { tasks: [mail, charge] },
+  )
+  await scene.mill.enqueue(charge, undefined, { id: 'x', group: 'acme', fields: { iban: 'DE1' } })
+  await scene.run(['mail'])
+  const found = async (query: string) => {
+    const paths = ['queues/mail/jobs', 'queues/mail/morgue', 'queues/mail/count', 'search']
+    const answers = await Promise.all(paths.map((path) => scene.get(`${path}?${query}`)))
+    return answers.map(({ json }) => {
+      const { items, count } = json as { items?: unknown[]; count?: number }
+      return count ?? items!.length
+    })
+  }
+  const fields = encodeURIComponent('{"iban":"DE1"}')
+  const error = encodeURIComponent('Error: card 1111 secret refused')
+  for (const query of [`fields=${fields}`, `error=${error}`, 'group=acme'])
+    expect(await found(query)).toEqual([0, 0, 0, 0])
+  expect(await found('group=masked')).toEqual([1, 1, 1, 1])
+  expect(await found('error=no-retries')).toEqual([1, 1, 1, 1])
+  for (const where of [{ fields: { iban: 'DE1' } }, { group: 'acme' }]) {
+    const revived = await scene.post('queues/mail/morgue/revive', { where, confirm: 'mail' })
+    expect(revived.json).toEqual({ changed: 0, more: false })
+  }
+  const revived = await scene.post('queues/mail/morgue/revive', { where: { group: 'masked' }, confirm: 'mail' })
+  expect(revived.json).toEqual({ changed: 1, more: false })
 })
 
 it('values that JSON lacks are shown, and text stays text', async () => {

@@ -17,7 +17,7 @@ import {
   filteredSteps,
   filterOf,
   type JobFilter,
-  type ShownRecord,
+  type ShownJobs,
 } from './job-filter.js'
 import { isElsewhere, orderBeside, type PlaceChange, placeOf } from './job-place.js'
 import { type AdminVerb, jobVerbs } from './operator-verbs.js'
@@ -51,7 +51,7 @@ interface ChosenParts {
   readonly connect: () => Promise<Store>
   readonly look: () => Promise<Store>
   readonly now: () => number
-  readonly shown: ShownRecord
+  readonly view: ShownJobs
   /** Runs the steps. */
   readonly loop: StepLoop
 }
@@ -121,7 +121,7 @@ export class ChosenJobs {
   }
 
   async #steps(where: JobFilter, open: () => Promise<ChosenAction>, cursor?: string): Promise<FilteredSteps> {
-    const { state, matches, ...stored } = filterOf(where, this.#parts.shown)
+    const { state, matches, ...stored } = filterOf(where, this.#parts.view)
     const { states, list, act, needs } = await open()
     const chosen = states.filter((one) => state === undefined || one === state)
     const all = (job: StoredJob) => matches(job) && (needs?.(job) ?? true)

@@ -54,8 +54,13 @@ const checkFilter = callOptions('where', { ...filterForms, task: callForms.own, 
 
 type Matches = (job: StoredJob) => boolean
 
-/** The record of a job, as far as the caller may see it: a text is looked for in nothing else. */
-export type ShownRecord = (job: StoredJob) => JobRecord
+/** What the caller may see of the jobs. */
+export interface ShownJobs {
+  /** The record of a job, as far as the caller may see it: a text is looked for in nothing else. */
+  readonly shown: (job: StoredJob) => JobRecord
+  /** Whether more than payloads may differ in it: every condition but task and state then reads it, at the cost of decoding. */
+  readonly isRedacted: boolean
+}
 
 /** A filter as it is applied. */
 interface CheckedFilter {
@@ -65,7 +70,7 @@ interface CheckedFilter {
 }
 
 /** Throws `InvalidArgumentError` for a filter that says nothing, or something wrong. */
-export function filterOf(where: JobFilter, shown: ShownRecord): CheckedFilter & { readonly state?: JobState } {
+export function filterOf(where: JobFilter, view: ShownJobs): CheckedFilter & { readonly state?: JobState } {
   checkFilter(where)
   const { task, state, ...listed } = where
   if (Object.values(where).every((value) => value === undefined))
@@ -77,12 +82,15 @@ export function filterOf(where: JobFilter, shown: ShownRecord): CheckedFilter & 
   if (task !== undefined && typeof task !== 'string') refuseNoTask(task, 'where({ task })')
   const isOfTask: Matches = ({ task: name }) =>
     task === undefined || (typeof task === 'string' ? task === name : isNameOf(task, name))
-  const rest = listFilterOf(listed, shown)
+  const rest = listFilterOf(listed, view)
   return { ...rest, ...defined({ state }), matches: (job) => isOfTask(job) && rest.matches(job) }
 }
 
 /** Throws `InvalidArgumentError`. */
-export function listFilterOf({ group, fields, error, text, from, to }: ListFilter, shown: ShownRecord): CheckedFilter {
+export function listFilterOf(
+  { group, fields, error, text, from, to }: ListFilter,
+  { shown, isRedacted }: ShownJobs,
+): CheckedFilter {
   const name = group === undefined ? undefined : groupNameOf(group)
   if (group !== undefined && name === undefined) throw new InvalidArgumentError(`group ${groupMistake(group)}`)
   if (fields !== undefined && (typeof fields !== 'object' || fields === null || Array.isArray(fields)))
@@ -91,14 +99,21 @@ export function listFilterOf({ group, fields, error, text, from, to }: ListFilte
   const kind = error === undefined ? undefined : errorKind(error)
   const sought = text === undefined ? undefined : checkedText(text)
   const [fromAt, toAt] = [momentOf(from, 'from'), momentOf(to, 'to')]
-  const matches: Matches = (job) =>
-    (name === undefined || (job.group ?? '') === name) &&
-    wanted.every(([field, value]) => job.fields?.[field] === value) &&
-    (kind === undefined || kindOf(job) === kind) &&
-    (fromAt === undefined || job.createdAt >= fromAt) &&
-    (toAt === undefined || job.createdAt < toAt) &&
-    (sought === undefined || hasText(shown(job), sought))
-  return { matches, ...(name ? { group: name } : {}) }
+  const isRecordRead = isRedacted && [name, fields, kind, fromAt, toAt, sought].some((value) => value !== undefined)
+  const matches: Matches = (stored) => {
+    const record = isRecordRead ? shown(stored) : undefined
+    const job = record ?? stored
+    return (
+      (name === undefined || (job.group ?? '') === name) &&
+      wanted.every(([field, value]) => job.fields?.[field] === value) &&
+      (kind === undefined || kindOf(job) === kind) &&
+      (fromAt === undefined || Number(job.createdAt) >= fromAt) &&
+      (toAt === undefined || Number(job.createdAt) < toAt) &&
+      (sought === undefined || hasText(record ?? shown(stored), sought))
+    )
+  }
+  // A store knows the groups as they are.
+  return { matches, ...(name && !isRedacted ? { group: name } : {}) }
 }
 
 const longestText = 1_000
@@ -117,7 +132,7 @@ function hasText({ id, task, group, fields = {}, input, payloads = [] }: JobReco
   return payloads.some(({ input: one }) => isIn(one))
 }
 
-function kindOf({ error, reason }: StoredJob): string | undefined {
+function kindOf({ error, reason }: Pick<StoredJob, 'error' | 'reason'>): string | undefined {
   const text = error === undefined ? reason : ownError(error)
   return text === undefined ? undefined : errorKind(text)
 }

@@ -24,7 +24,14 @@ import { holdsOn, recordOf, wholeRecord } from '../jobs/job-record.js'
 import { explainedJob, explainedQueue } from '../jobs/wait-facts.js'
 import { morgueOf, recordsOf } from '../store-facets.js'
 import { ChosenJobs, type JobChoice, type VerbOptions } from './chosen-jobs.js'
-import { type FilteredSteps, filterForms, type JobFilter, type ListFilter, listFilterOf } from './job-filter.js'
+import {
+  type FilteredSteps,
+  filterForms,
+  type JobFilter,
+  type ListFilter,
+  listFilterOf,
+  type ShownJobs,
+} from './job-filter.js'
 import { type PlaceChange, placeOf } from './job-place.js'
 import { enqueuedAgain, type OtherInput, type Repeater, revivedWith } from './job-repeat.js'
 import { LimitsAdmin } from './limits-admin.js'
@@ -56,6 +63,8 @@ export interface AdminParts {
   readonly repeater: Repeater
   /** What the caller may see of a job. Default: all of it. */
   readonly shown?: (job: JobRecord) => JobRecord
+  /** Whether `shown` may change more than payloads. Default false. */
+  readonly isRedacted?: boolean
   /** Ends the feeds. */
   readonly closing: AbortSignal
   readonly clock: Pick<Clock, 'now'>
@@ -85,7 +94,7 @@ export class QueueAdmin {
   /** Its other limits that hold in all processes: those of running and waiting jobs, of crashes and of retention. */
   readonly limits: LimitsAdmin
   readonly #parts: AdminParts
-  readonly #shown: (job: StoredJob) => JobRecord
+  readonly #view: ShownJobs
   readonly #total: StepLoop
   readonly #chosen: ChosenJobs
   readonly #patientTotal: StepLoop
@@ -95,15 +104,18 @@ export class QueueAdmin {
    * @internal
    */
   constructor(name: string, parts: AdminParts, loop?: StepLoop) {
-    const { connect, look, packing, registry, shown, clock } = parts
+    const { connect, look, packing, registry, shown, isRedacted = false, clock } = parts
     this.name = name
     this.throttle = new ThrottleAdmin(name, look, connect, clock)
     this.limits = new LimitsAdmin(name, look, connect)
     this.#parts = parts
-    this.#shown = (job) => (shown === undefined ? recordOf(job, packing) : shown(recordOf(job, packing)))
+    this.#view = {
+      shown: (job) => (shown === undefined ? recordOf(job, packing) : shown(recordOf(job, packing))),
+      isRedacted,
+    }
     this.#total = loop ?? total
     const now = () => clock.now()
-    this.#chosen = new ChosenJobs({ queue: name, registry, connect, look, now, shown: this.#shown, loop: this.#total })
+    this.#chosen = new ChosenJobs({ queue: name, registry, connect, look, now, view: this.#view, loop: this.#total })
     this.#patientTotal = loop ?? patientTotal
     refuseMore('jobs.', this.jobs, {
       promised: {
@@ -497,7 +509,7 @@ export class QueueAdmin {
     task: TaskOf<Input, Result> | undefined,
     filter: ListFilter,
   ): Promise<JobPage<Input, Result>> {
-    const { matches, ...ofGroup } = listFilterOf(filter, this.#shown)
+    const { matches, ...ofGroup } = listFilterOf(filter, this.#view)
     const { jobs, cursor } = await this.#read((store) => list(store, ofGroup), noJobs)
     const listed = jobs.filter((job) => (task === undefined || isNameOf(task, job.task)) && matches(job))
     const records = (await this.#recordsOf(listed)) as JobRecord<Input, Result>[]

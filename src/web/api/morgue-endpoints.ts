@@ -1,12 +1,12 @@
 /** The endpoints of a queue's morgue: dead jobs, one by one or by their error, revived or removed. */
 
 import * as v from 'valibot'
-import type { QueueAdmin } from '../../client/admin/queue-admin.js'
 import type { JobRecord } from '../../core/job/job.js'
 import { errorKind } from '../../core/messages/error-kind.js'
 import { defined } from '../../core/values/defined.js'
 import { pagesOf } from '../../core/values/pages.js'
 import { WebRefusal } from '../failure.js'
+import type { MillWindow } from '../mill-window.js'
 import { endpoint } from './endpoint.js'
 import { refuseUnconfirmed } from './queue-endpoints.js'
 import { changedSome, cursor, deadChoice, limit, listFilter, page, reviveChoice, taskName } from './shapes.js'
@@ -35,7 +35,7 @@ export const morgueEndpoints = [
     path: '/queues/:queue/morgue/errors',
     summary:
       'Its latest dead jobs by task and kind of error: ids and numbers in it may differ; `hours`: deaths in each of the last 24',
-    run: async ({ window, params: { queue = '' } }) => errorGroups(await window.known(queue), Date.now()),
+    run: async ({ window, params: { queue = '' } }) => errorGroups(window, queue, Date.now()),
   }),
   endpoint({
     method: 'GET',
@@ -105,14 +105,16 @@ const hourMs = 3_600_000
 
 /** Groups the latest 5,000 dead jobs; `more`: there are others. The largest groups come first. */
 async function errorGroups(
-  { morgue }: QueueAdmin,
+  window: MillWindow,
+  queue: string,
   now: number,
 ): Promise<{ scanned: number; more: boolean; groups: ErrorGroup[] }> {
+  const { morgue } = await window.known(queue)
   const groups = new Map<string, ErrorGroup>()
   let scanned = 0
   let more = false
   for await (const { jobs, cursor } of pagesOf((from) => morgue.list({ limit: 200, ...from }))) {
-    for (const job of jobs) add(groups, job, now)
+    for (const job of jobs) add(groups, window.shown(job), now)
     scanned += jobs.length
     more = cursor !== undefined
     if (scanned >= mostScanned) break

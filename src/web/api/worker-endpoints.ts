@@ -7,6 +7,7 @@ import { type ProcessIdentity, processIdentity } from '../../runtime/process/pro
 import { livenessOf } from '../../runtime/process/process-peers.js'
 import type { HeldClaim, SeenWorker, WorkerRegistry, WorkerSignal } from '../../stores/contract/worker-registry.js'
 import { WebRefusal } from '../failure.js'
+import type { MillWindow } from '../mill-window.js'
 import { endpoint } from './endpoint.js'
 import { changed, limit, nothing, page } from './shapes.js'
 
@@ -53,9 +54,9 @@ export const workerEndpoints = [
     summary: 'The jobs that a worker has in hand, oldest first; `more`: it has more of them',
     query: { limit },
     answer: page,
-    run: async ({ window: { mill }, params: { id = '' }, query: { limit: most = defaultHeld } }) => {
-      const held = await (await registryOf(mill)).held(id)
-      return { items: held.slice(0, most).map(heldRow), more: held.length > most }
+    run: async ({ window, params: { id = '' }, query: { limit: most = defaultHeld } }) => {
+      const held = await (await registryOf(window.mill)).held(id)
+      return { items: held.slice(0, most).map((claim) => heldRow(claim, window)), more: held.length > most }
     },
   }),
   stopEndpoint('stop', 'Have a worker finish its jobs and stop'),
@@ -78,11 +79,11 @@ export function workerRow(worker: SeenWorker, here: ProcessIdentity) {
  * A job that a worker holds; without `startedAt` it is only reserved. `host` and `pid`: where it runs, if not in the
  * worker's process.
  */
-function heldRow({ queue, id, task, startedAt, progress, host, pid }: HeldClaim) {
+function heldRow({ queue, id, task, startedAt, progress, host, pid }: HeldClaim, window: MillWindow) {
   return {
     ...{ queue, id, task },
     ...(startedAt !== undefined && { startedAt: new Date(startedAt) }),
-    ...defined({ progress }),
+    ...defined({ progress: window.shownProgress(progress) }),
     ...(pid !== undefined && { host, pid }),
   }
 }
