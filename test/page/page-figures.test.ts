@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { HistoryPoint, QueueRow } from '../../dashboard/src/api/answers.js'
+import { bodyText } from '../../dashboard/src/api/typed-json.js'
 import {
   askedFrom,
   binned,
@@ -13,7 +14,7 @@ import {
   rangeOf,
   withPresent,
 } from '../../dashboard/src/pages/queue/history-range.js'
-import { jobOf, noTexts } from '../../dashboard/src/pages/queue/job-form.js'
+import { type JobForm, jobOf, noTexts } from '../../dashboard/src/pages/queue/job-form.js'
 import { filteredQueues, summedSparks } from '../../dashboard/src/pages/queue-filter.js'
 import { linePoints, niceDurations, niceTicks, timeTicks } from '../../dashboard/src/parts/chart-scale.js'
 import { root } from '../cli/project.js'
@@ -145,12 +146,19 @@ describe('the minutes of all queues', () => {
 })
 
 describe('the form of a job', () => {
+  const sent = (texts: Partial<JobForm>) => bodyText(jobOf({ ...noTexts, ...texts }).job ?? {})
+
   it('sends the filled-in fields', () => {
-    expect(jobOf({ ...noTexts, task: ' send ', input: '{"n":1}', priority: '-3', delay: '5m' })).toEqual({
-      job: { task: 'send', input: { n: 1 }, priority: -3, delay: '5m' },
-      mistakes: [],
-    })
-    expect(jobOf({ ...noTexts, task: 'send', input: 'false' }).job).toEqual({ task: 'send', input: false })
+    expect(sent({ task: ' send ', input: '{"n":1}', priority: '-3', delay: '5m' })).toEqual(
+      '{"task":"send","input":{"n":1},"delay":"5m","priority":-3}',
+    )
+    expect(sent({ task: 'send', input: 'false' })).toEqual('{"task":"send","input":false}')
+  })
+
+  it('sends an integer of 64 bits as it was typed', () => {
+    expect(sent({ task: 'send', input: '{"id": 1234567890123456789}' })).toEqual(
+      '{"task":"send","input":{"id": 1234567890123456789}}',
+    )
   })
 
   it('reports every mistake at its field', () => {

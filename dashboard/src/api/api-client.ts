@@ -7,6 +7,7 @@ import { computed, signal } from '@preact/signals'
 import type { Changed, Session } from './answers.js'
 import { ApiError, isAborted, toldError } from './api-error.js'
 import { apiAddress, queryText } from './api-path.js'
+import { bodyText } from './typed-json.js'
 
 type Query = Readonly<Record<string, string | number | undefined>>
 
@@ -65,7 +66,7 @@ async function change<T>(
         ...(body !== undefined && { 'content-type': 'application/json' }),
         ...headers,
       },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body: bodyText(body) }),
     })
     return await answerOf(response)
   } catch (error) {

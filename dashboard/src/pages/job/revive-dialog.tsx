@@ -5,6 +5,7 @@ import type { Changed } from '../../api/answers.js'
 import { post } from '../../api/api-client.js'
 import { ApiError } from '../../api/api-error.js'
 import { at } from '../../api/api-path.js'
+import type { TypedJson } from '../../api/typed-json.js'
 import { Field } from '../../parts/form-field.js'
 import { jsonIn, jsonText } from '../queue/job-form.js'
 import { ActDialog } from './act-dialog.js'
@@ -50,9 +51,8 @@ export function ReviveDialog({ job: { queue, id, input }, onClose, done }: Reviv
 }
 
 /** Throws an `ApiError` for a text that is no input. */
-function inputIn(text: string): unknown {
-  const missing = 'is missing; Revive alone keeps the input that it has'
-  const { value, mistake = value === undefined ? missing : undefined } = jsonIn(text)
-  if (mistake === undefined) return value
+function inputIn(text: string): TypedJson {
+  const { value, mistake = 'is missing; Revive alone keeps the input that it has' } = jsonIn(text)
+  if (value !== undefined) return value
   throw new ApiError(0, 'argument-invalid', mistake, [{ path: 'input', message: mistake }])
 }

@@ -10,6 +10,7 @@ import { Name } from '../../parts/name-text.js'
 import { Panel } from '../../parts/page-head.js'
 import { Button } from '../../parts/press-button.js'
 import { say } from '../../state/toast-list.js'
+import { jsonIn } from '../queue/job-form.js'
 import { hasEnded, type JobDetail } from './job-detail.js'
 
 interface SignalProps {
@@ -63,16 +64,17 @@ function SignalForm({ name, signals, awaited, done }: FormProps) {
   const [text, setText] = useState('')
   const [mistake, setMistake] = useState<string>()
   const send = async () => {
-    setMistake(undefined)
+    const { value: data, mistake: own } = jsonIn(text)
+    setMistake(own)
+    if (own !== undefined) return
     try {
-      const data: unknown = text.trim() === '' ? undefined : JSON.parse(text)
       const body = { signal: chosen, ...(data !== undefined && { data }) }
       const { answer } = await post<{ readonly answer: SignalAnswer }>(jobAddress(name, '/signal'), body)
       say(...answers[answer])
       if (answer === 'delivered' || answer === 'kept') setText('')
       await done()
     } catch (error) {
-      setMistake(error instanceof SyntaxError ? `is not JSON: ${error.message}` : messageOf(error))
+      setMistake(messageOf(error))
     }
   }
   return (

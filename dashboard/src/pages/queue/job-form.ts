@@ -1,6 +1,7 @@
 /** The job form: a new job as it is typed, the request made from it, and a form filled from an existing job. Pure. */
 
 import type { FieldMistake } from '../../api/api-error.js'
+import { TypedJson } from '../../api/typed-json.js'
 import { isOrdered, type JobDetail } from '../job/job-detail.js'
 
 export interface JobForm {
@@ -67,9 +68,9 @@ export function againMeta(job: JobDetail): Readonly<Record<string, unknown>> | u
 }
 
 /** The value of a field with JSON; undefined if the field is empty. */
-export function jsonIn(text: string): { readonly value?: unknown; readonly mistake?: string } {
+export function jsonIn(text: string): { readonly value?: TypedJson; readonly mistake?: string } {
   try {
-    return text.trim() === '' ? {} : { value: JSON.parse(text) }
+    return text.trim() === '' ? {} : { value: new TypedJson(text) }
   } catch (error) {
     return { mistake: `is not JSON: ${error instanceof Error ? error.message : error}` }
   }
