@@ -1,11 +1,14 @@
 /** JSON: read from others without a loss, and written for other programs. Pure. */
 
-/** Strings, which may hold anything, and numbers. Valid JSON has no other digits. */
-const tokens = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
+/** Between its strings, valid JSON has no other digits. */
+const numbers = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g
 /** The fewest digits of an integer that is not safe. */
 const longDigits = 16
 const long = new RegExp(`\\d{${longDigits}}`)
 const integer = /^-?\d+$/
+/** The raw begin of a string that begins with `#`. */
+const hashed = /^"(?:#|\\u0023)/
+const colon = /\s*:/y
 
 /**
  * The value, with a BigInt for each integer beyond ±(2^53 − 1), for JSON that others wrote: ids of other languages have
@@ -28,19 +31,45 @@ function parsed(text: string, isBig: (digits: string) => boolean): unknown {
   const value: unknown = JSON.parse(text)
   // Most inputs are short, and all of them pass here.
   if (text.length < longDigits || !long.test(text)) return value
-  // No text may be taken for a number: the mark is one that does not occur.
-  let mark = '#'
-  while (text.includes(mark)) mark += '#'
+  // The integers become texts with a `#`, and the texts with a `#` get another one: so none is taken for a number.
   let isFound = false
-  const marked = text.replace(tokens, (token) => {
+  const parts: string[] = []
+  const markedNumber = (token: string): string => {
     if (!integer.test(token) || !isBig(token)) return token
     isFound = true
-    return `"${mark}${token}"`
-  })
+    return `"#${token}"`
+  }
+  // No pattern for strings: one of many million characters exceeds the stack of a pattern.
+  let at = 0
+  while (at < text.length) {
+    const open = text.indexOf('"', at)
+    parts.push(text.slice(at, open < 0 ? undefined : open).replace(numbers, markedNumber))
+    if (open < 0) break
+    at = endOfString(text, open)
+    const string = text.slice(open, at)
+    parts.push(hashed.test(string) && !isKeyBefore(text, at) ? `"#${string.slice(1)}` : string)
+  }
   if (!isFound) return value
-  return JSON.parse(marked, (_, one: unknown) =>
-    typeof one === 'string' && one.startsWith(mark) ? BigInt(one.slice(mark.length)) : one,
-  )
+  return JSON.parse(parts.join(''), (_, one: unknown) => {
+    if (typeof one !== 'string' || !one.startsWith('#')) return one
+    return one.startsWith('##') ? one.slice(1) : BigInt(one.slice(1))
+  })
+}
+
+/** The place behind the string that begins at `open`. */
+function endOfString(text: string, open: number): number {
+  for (let quote = open; ; ) {
+    quote = text.indexOf('"', quote + 1)
+    let before = quote
+    while (text[before - 1] === '\\') before -= 1
+    // An even number of backslashes are pairs, which do not escape the quote.
+    if ((quote - before) % 2 === 0) return quote + 1
+  }
+}
+
+function isKeyBefore(text: string, at: number): boolean {
+  colon.lastIndex = at
+  return colon.test(text)
 }
 
 /** JSON of a record, for programs. Big integers become text, maps and sets arrays, bytes base64. */

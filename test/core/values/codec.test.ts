@@ -479,6 +479,26 @@ describe('exact JSON', () => {
     })
   })
 
+  it('takes no text with an escaped # for a number, and no key', () => {
+    for (const read of [exactJson, exactJsonOfNode]) {
+      expect(read(String.raw`{"a":"\u0023123","b":12345678901234567890}`)).toStrictEqual({
+        a: '#123',
+        b: 12345678901234567890n,
+      })
+      expect(
+        read(String.raw`{"#1" : ["#","##","\u0023x","\u0023\u0023#1","\\#1","\"#1"],"#":[-12345678901234567890]}`),
+      ).toStrictEqual({ '#1': ['#', '##', '#x', '###1', '\\#1', '"#1'], '#': [-12345678901234567890n] })
+    }
+  })
+
+  it.each([['x'], ['\n'], ['"'], ['\\']])('reads a text of 16 million %j beside a long number', (character) => {
+    const given = { a: character.repeat(16_000_000), n: 2 ** 60 }
+    const json = JSON.stringify(given)
+    // Compared without a message: it would hold both texts.
+    expect((exactJsonOfNode(json) as typeof given).a === given.a).toBe(true)
+    expect((exactJson(json) as typeof given).n).toBe(1152921504606847000n)
+  })
+
   it('leaves fractions, exponents and exact JavaScript numbers unchanged', () => {
     expect(exactJson('[0.1234567890123456789,1e20,9007199254740991,-0,1234567890123456e-3]')).toEqual([
       0.12345678901234568, 1e20, 9007199254740991, -0, 1234567890123.456,
