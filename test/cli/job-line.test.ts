@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { progressText } from '#src/cli/streaming/enqueue-lines.js'
+import { packedInput } from '#src/cli/streaming/envelopes.js'
 import { numberedLines, textOf } from '#src/cli/streaming/input-text.js'
 import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
 
@@ -76,6 +77,33 @@ describe('an envelope line', () => {
   it('holds values that JSON lacks as the codec wraps them', () => {
     const input = { $millrace: 1, json: { at: '2026-01-01T00:00:00.000Z' }, types: [['date', 'at']] }
     expect(jobs({ task: 'a', input })[0]!.input).toEqual({ at: new Date('2026-01-01') })
+  })
+
+  it.each([
+    ['numbers', { ns: 1_700_000_000_123 * 1e6, big: 2 ** 60 }],
+    ['numbers beside a date', { at: new Date(1e12), ns: 1.7e18 }],
+    ['big integers', { id: 12345678901234567890n, small: 1n }],
+    [
+      'numbers and big integers in a map',
+      new Map<string, unknown>([
+        ['a', 2 ** 60],
+        ['b', 2n ** 60n],
+      ]),
+    ],
+  ])('keeps %s beyond 2^53 in inputs, metas and payloads', (_, value) => {
+    const content = { input: packedInput(value), meta: packedInput({ value }) }
+    const kept = { input: value, options: { meta: { value } } }
+    expect(jobs({ task: 'a', ...content })).toMatchObject([kept])
+    expect(jobs({ task: 'a', id: '7', payloads: [content, content] })).toMatchObject([kept, kept])
+  })
+
+  it('of another language keeps long integers beside a date', () => {
+    const input =
+      '{"$millrace":1,"json":{"at":"2026-01-01T00:00:00.000Z","n":12345678901234567891},"types":[["date","at"]]}'
+    expect(envelopeJobs(line(`{"task":"a","input":${input}}`), rules, 0)[0]!.input).toEqual({
+      at: new Date('2026-01-01'),
+      n: 12345678901234567891n,
+    })
   })
 
   it('for an ordered job becomes one job for each payload', () => {

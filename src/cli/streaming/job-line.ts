@@ -3,10 +3,10 @@
 import { createHash } from 'node:crypto'
 import { describe, messageOf } from '../../core/messages/describe.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
-import { jsonCodec } from '../../core/values/codec.js'
+import { jsonContent } from '../../core/values/codec.js'
 import { idOf } from '../../core/values/ids.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
-import { exactJson } from '../../core/values/json.js'
+import { exactJson, exactJsonOfNode } from '../../core/values/json.js'
 import type { NumberedLine } from './input-text.js'
 
 /** One job, or one payload of an ordered one. */
@@ -52,7 +52,7 @@ const known = ['task', 'input', 'meta', ...enveloped, 'runAt', 'expiresAt', 'sta
 
 /** The input of one job. Throws an error whose message describes the mistake in the line. */
 export function plainJob(line: NumberedLine, { task, key, newIds, options }: LineRules & { task: string }): LineJob {
-  const input = parsedLine(line)
+  const input = parsedLine(line, exactJson)
   const lineId = newIds ? {} : { lineId: lineIdOf(line, task) }
   const id = key === undefined ? {} : { id: keyOf(input, key) }
   return { line: line.number, task, input, options: { ...options, ...id }, ...lineId }
@@ -63,7 +63,8 @@ export function plainJob(line: NumberedLine, { task, key, newIds, options }: Lin
  * the job was not due. Throws an error whose message describes the mistake in the line.
  */
 export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules, now: number): LineJob[] {
-  const envelope = parsedLine(line)
+  // `jobs list --envelope` has written it, or another language.
+  const envelope = parsedLine(line, exactJsonOfNode)
   if (Object.hasOwn(Object(envelope), 'queues'))
     throw new Error('is a page of `jobs list --json`; `jobs list --envelope` writes a line for each job')
   if (!isEnvelope(envelope))
@@ -96,11 +97,11 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
     line: line.number,
     task,
     ...(!newIds && { lineId: place === 0 ? lineIdOf(line, task) : `${lineIdOf(line, task)}-${place}` }),
-    input: unpacked(part.input),
+    input: jsonContent(part.input),
     options: {
       ...shared,
       ...(part.score !== undefined && { score: part.score }),
-      ...(part.meta !== undefined && { meta: unpacked(part.meta) as never }),
+      ...(part.meta !== undefined && { meta: jsonContent(part.meta) as never }),
     },
   })
   return payloads === undefined ? [jobOf({ ...envelope, input }, 0)] : payloads.map(jobOf)
@@ -119,18 +120,12 @@ function isEnvelope(value: unknown): value is JobEnvelope {
   return typeof task === 'string' && (payloads === undefined ? 'input' in value : Array.isArray(payloads))
 }
 
-function parsedLine({ text }: NumberedLine): unknown {
+function parsedLine({ text }: NumberedLine, parse: (text: string) => unknown): unknown {
   try {
-    return exactJson(text)
+    return parse(text)
   } catch (error) {
     throw new Error(`not JSON: ${messageOf(error)}`)
   }
-}
-
-/** The value with everything that the codec has wrapped (dates, maps, bytes …) restored. */
-function unpacked(value: unknown): unknown {
-  const isWrapped = typeof value === 'object' && value !== null && Object.hasOwn(value, '$millrace')
-  return isWrapped ? jsonCodec.decode(JSON.stringify(value)) : value
 }
 
 function lineIdOf({ number, text }: NumberedLine, task: string): string {

@@ -76,15 +76,23 @@ export const jsonCodec: Codec = {
     } catch (error) {
       throw new CodecError(`not JSON: ${(error as Error).message}`, { cause: error })
     }
-    refuseHostile(json, 0)
-    if (!isObject(json) || !Object.hasOwn(json, marker)) return json
-    if (json[marker] !== 1 || !Array.isArray(json.types) || !Object.hasOwn(json, 'json')) {
-      throw new CodecError(`unknown '${marker}' wrapper; expected version 1`)
-    }
-    const root = { value: json.json }
-    for (const note of json.types) restore(root, note)
-    return root.value
+    return jsonContent(json)
   },
+}
+
+/**
+ * The value of parsed JSON that the codec wrote: what it has wrapped is restored, and `json` itself may change. Throws
+ * `CodecError` as `decode` does.
+ */
+export function jsonContent(json: unknown): unknown {
+  refuseHostile(json, 0)
+  if (!isObject(json) || !Object.hasOwn(json, marker)) return json
+  if (json[marker] !== 1 || !Array.isArray(json.types) || !Object.hasOwn(json, 'json')) {
+    throw new CodecError(`unknown '${marker}' wrapper; expected version 1`)
+  }
+  const root = { value: json.json }
+  for (const note of json.types) restore(root, note)
+  return root.value
 }
 
 /** Fatal: bytes that are not valid text must not turn into a text that was never sent. */
