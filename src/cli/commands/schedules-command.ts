@@ -156,14 +156,14 @@ async function allOf(mill: Mill): Promise<ScheduleRecord[]> {
 function listLines(all: readonly ScheduleRecord[], { colors, columns }: Terminal): string[] {
   if (all.length === 0) return ['no schedule is stored; a worker that starts stores the declared ones']
   const shown: Column<ScheduleRecord>[] = [
-    { title: 'schedule', most: 40, cell: ({ name }) => printable(name) },
+    { title: 'schedule', most: 40, cell: ({ name }) => name },
     { title: 'ticks', most: 40, cell: timesOf },
     { title: 'next', cell: whenOf },
     { title: 'ticked', align: 'right', cell: ({ ticked }) => count(ticked) },
     { title: 'skipped', align: 'right', cell: ({ skipped }) => count(skipped) },
     { title: 'missed', align: 'right', cell: ({ missed }) => count(missed) },
     { title: 'declared', cell: ({ isDeclared }) => (isDeclared ? 'yes' : 'no') },
-    { title: 'task', cell: ({ task }) => printable(task) },
+    { title: 'task', cell: ({ task }) => task },
   ]
   return [counted(all.length, 'schedule'), ...table(shown, all, { width: columns, paintTitle: colors.dim })]
 }

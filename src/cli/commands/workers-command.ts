@@ -126,7 +126,7 @@ function workerLines(workers: readonly WorkerRow[], { colors, columns }: Termina
   const now = Date.now()
   const paint = { alive: colors.green, dead: colors.red, silent: colors.yellow, unknown: (text: string) => text }
   const shown: Column<WorkerRow>[] = [
-    { title: 'host', most: 40, cell: ({ host }) => printable(host) },
+    { title: 'host', most: 40, cell: ({ host }) => host },
     { title: 'pid', align: 'right', cell: ({ pid }) => String(pid) },
     {
       title: 'process',
@@ -141,8 +141,8 @@ function workerLines(workers: readonly WorkerRow[], { colors, columns }: Termina
     { title: 'slots', align: 'right', cell: ({ running, slots }) => `${count(running)}/${count(slots)}` },
     { title: 'started', cell: ({ startedAt }) => fromNow(startedAt, now) },
     { title: 'heard', cell: ({ seenAt }) => fromNow(seenAt, now) },
-    { title: 'queues', most: 60, cell: ({ queues }) => printable(queues.join(', ')) },
-    { title: 'worker', cell: ({ id }) => printable(id) },
+    { title: 'queues', most: 60, cell: ({ queues }) => queues.join(', ') },
+    { title: 'worker', cell: ({ id }) => id },
   ]
   return [total, ...table(shown, workers, { width: columns, paintTitle: colors.dim })]
 }

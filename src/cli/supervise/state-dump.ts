@@ -67,13 +67,13 @@ const processColumns: readonly Column<ProcessReport>[] = [
     align: 'right',
     cell: ({ pulse }) => (pulse === undefined ? '' : `${pulse.running} of ${pulse.concurrency}`),
   },
-  { title: 'WORKER', cell: ({ pulse }) => printable(pulse?.id ?? '') },
+  { title: 'WORKER', cell: ({ pulse }) => pulse?.id ?? '' },
 ]
 
 const jobColumns: readonly Column<Job>[] = [
-  { title: 'QUEUE', most: 24, cell: ({ queue }) => printable(queue) },
-  { title: 'TASK', most: 32, cell: ({ task }) => printable(task) },
-  { title: 'ID', most: 40, cell: ({ id }) => printable(id) },
+  { title: 'QUEUE', most: 24, cell: ({ queue }) => queue },
+  { title: 'TASK', most: 32, cell: ({ task }) => task },
+  { title: 'ID', most: 40, cell: ({ id }) => id },
   { title: 'ATTEMPT', align: 'right', cell: ({ attempt }) => (attempt === undefined ? '' : count(attempt)) },
   { title: 'PHASE', cell: ({ phase }) => phase },
   { title: 'FOR', align: 'right', cell: ({ forMs }) => formatDuration(forMs) },
@@ -109,7 +109,7 @@ function storeSilence(silentMs: number): string {
 function progressText(progress: Job['progress']): string {
   if (progress === undefined) return ''
   const { fraction, note } = progress
-  return printable(`${Math.round(fraction * 100)}%${note === undefined ? '' : ` ${note}`}`)
+  return `${Math.round(fraction * 100)}%${note === undefined ? '' : ` ${note}`}`
 }
 
 function indented(line: string): string {

@@ -120,7 +120,7 @@ function memberLines({ sets }: JoinProgress, { colors, columns }: Terminal): str
     { title: 'if one does not complete', cell: ({ onDead }) => onDead },
     {
       title: 'oldest that it waits for',
-      cell: ({ oldest, queue }) => (oldest === undefined ? '-' : `${printable(oldest)} in ${printable(queue)}`),
+      cell: ({ oldest, queue }) => (oldest === undefined ? '-' : `${oldest} in ${queue}`),
     },
   ]
   return [
@@ -139,7 +139,7 @@ function waitWords({ why, text, jobs = [] }: WaitReason): string {
 function stepLines(steps: readonly StepRecord[], { colors, columns }: Terminal): string[] {
   const now = Date.now()
   const shown: Column<StepRecord>[] = [
-    { title: 'name', most: longestMeta, cell: ({ name }) => printable(name) },
+    { title: 'name', most: longestMeta, cell: ({ name }) => name },
     { title: 'kind', cell: ({ kind }) => (kind === 'timeout' ? 'no signal came' : kind) },
     { title: 'stored', cell: ({ at }) => fromNow(at, now) },
     {
@@ -223,7 +223,7 @@ function failureLines(failures: readonly JobFailure[], { colors, columns }: Term
   const shown: Column<JobFailure>[] = [
     { title: 'attempt', align: 'right', cell: ({ attempt }) => String(attempt) },
     { title: 'failed', cell: ({ at }) => fromNow(at, now) },
-    { title: 'error', most: longestValue, cell: ({ error }) => printable(error.split('\n', 1)[0]!) },
+    { title: 'error', most: longestValue, cell: ({ error }) => error.split('\n', 1)[0]! },
   ]
   const lines = table(shown, failures, { width: columns - 2, paintTitle: colors.dim })
   return [colors.bold('failures, old to new'), ...lines.map((line) => `  ${line}`)]

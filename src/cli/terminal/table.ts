@@ -1,6 +1,6 @@
-/** A table: rows of printable cells under their titles, as lines. */
+/** A table: rows of cells under their titles, as lines. Foreign text in cells is made printable here. */
 
-import { shortened, widthOf } from '../printable.js'
+import { printable, shortened, widthOf } from '../printable.js'
 
 export interface Column<Row> {
   readonly title: string
@@ -21,7 +21,7 @@ export function table<Row>(
   { width = Number.POSITIVE_INFINITY, paintTitle = (text: string) => text } = {},
 ): string[] {
   const cells = rows.map((row) =>
-    columns.map((column) => shortened(column.cell(row), column.most ?? Number.POSITIVE_INFINITY)),
+    columns.map((column) => shortened(printable(column.cell(row)), column.most ?? Number.POSITIVE_INFINITY)),
   )
   const widths = columns.map(({ title }, i) => Math.max(widthOf(title), ...cells.map((row) => widthOf(row[i]!))))
   const before = widths.slice(0, -1).reduce((sum, each) => sum + each + gap.length, 0)

@@ -87,7 +87,7 @@ function soon(forMs: number): string {
 export function rateLines({ rates, total }: GroupRates, { colors, columns }: Terminal): string[] {
   if (total === 0) return []
   const shown: Column<GroupRate>[] = [
-    { title: 'group', most: longestGroup, cell: ({ group }) => shortened(printable(group), longestGroup) },
+    { title: 'group', most: longestGroup, cell: ({ group }) => group },
     { title: 'rate of its own', cell: ({ rules }) => rulesText(rules) },
   ]
   const more = total - rates.length
@@ -104,7 +104,7 @@ export function holdLines(queue: string, { holds, total }: QueueHolds, { colors,
     {
       title: 'held',
       most: longestGroup,
-      cell: ({ group }) => (group === undefined ? '(the whole queue)' : shortened(printable(group), longestGroup)),
+      cell: ({ group }) => group ?? '(the whole queue)',
     },
     { title: 'until', cell: ({ until }) => until?.toISOString() ?? 'it is resumed' },
     { title: 'for', align: 'right', cell: ({ forMs }) => (forMs === undefined ? '-' : formatDuration(forMs)) },

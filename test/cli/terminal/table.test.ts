@@ -42,6 +42,11 @@ describe('a table', () => {
     expect(table(columns, rows)).toEqual(['name  n  note', '日本  1', 'e\u0301     2'])
   })
 
+  it('writes out control characters in each cell, before it measures and shortens them', () => {
+    const rows = [{ name: '\u001b[2J', n: 1, note: 'a\nb\u009b' }]
+    expect(table(columns, rows)).toEqual(['name    n  note', '\\u001…  1  a\\nb\\u009b'])
+  })
+
   it('colours cells and titles without moving them', () => {
     const painted = columns.map((column) => ({ ...column, paint: (text: string) => `<${text}>` }))
     expect(table(painted, [{ name: 'a', n: 5, note: 'x' }], { paintTitle: (text) => `[${text}]` })).toEqual([
@@ -111,6 +116,14 @@ it('a record counts the wait of a job from when it could begin', () => {
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
 const commands = /[\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/
+
+it('a record of an ordered job writes out what would command the terminal in the parents of its payloads', () => {
+  const parent = { id: 'a\u001b]0;x\u0007\nb', task: 't\u009b2J', queue: 'q\u202e' }
+  const payloads = [{ score: 1, input: 'x', meta: { by: '\u001b[1m' }, parent }]
+  const lines = recordLines({ ...job, payloads, payloadCount: 1 } as unknown as JobRecord, terminal)
+  expect(lines.filter((line) => commands.test(line))).toEqual([])
+  expect(lines.join('\n')).toContain('a\\u001b]0;x\\u0007\\nb (t\\u009b2J, in q\\u202e)')
+})
 
 describe('printable text', () => {
   it('escapes terminal control sequences, and leaves the rest alone', () => {

@@ -105,8 +105,8 @@ function jobLines(jobs: readonly ListedJob[], { colors, columns }: Terminal): st
     waiting: colors.cyan,
   }
   const shown: Column<ListedJob>[] = [
-    { title: 'id', ...(columns !== undefined && { most: longestId }), cell: ({ id }) => printable(id) },
-    { title: 'task', most: 30, cell: ({ task }) => printable(task) },
+    { title: 'id', ...(columns !== undefined && { most: longestId }), cell: ({ id }) => id },
+    { title: 'task', most: 30, cell: ({ task }) => task },
     { title: 'state', cell: ({ state }) => state, paint: (text, { state }) => paints[state]?.(text) ?? text },
     { title: 'attempt', align: 'right', cell: ({ attempt }) => String(attempt) },
     jobs.some(({ payloadCount }) => payloadCount !== undefined)
@@ -184,6 +184,5 @@ function noteOf({
   const wait = waitNote(waits, Date.now())
   return [awaits && `for signal '${awaits.signal}'`, suspicion, wait, ...parts, ...marks]
     .filter((part) => part !== undefined)
-    .map(printable)
     .join(' · ')
 }
