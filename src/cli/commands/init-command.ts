@@ -46,7 +46,7 @@ async function init(folder: string, { store, json = false }: InitFlags): Promise
   const [mistake] = storeMistakes(store)
   if (mistake !== undefined) throw new UsageError(`--store: ${mistake.message}.`)
   const target = resolve(folder)
-  const { scaffoldFiles } = await import('./scaffold.js')
+  const { scaffoldFiles, withoutPasswords } = await import('./scaffold.js')
   const request = requestFor(target, store)
   const files: { file: string; done: Done }[] = [await packageIn(target, request)]
   for (const [file, text] of Object.entries(scaffoldFiles(request)))
@@ -55,6 +55,9 @@ async function init(folder: string, { store, json = false }: InitFlags): Promise
   terminal.print({ folder: target, files }, () => [
     ...files.map(({ file, done }) => `${paintOf(done, terminal)(done.padEnd(9))} ${printable(file)}`),
     '',
+    ...(withoutPasswords(store) === store
+      ? []
+      : ['The password of the store was written nowhere: set MILLRACE_STORE to the whole address.']),
     `Next: ${folder === '.' ? '' : `cd ${printable(relative('.', target) || '.')} && `}${['install', 'test', 'run work'].map((step) => `${packageManager()} ${step}`).join(' && ')}`,
   ])
 }

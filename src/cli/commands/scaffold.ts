@@ -1,10 +1,13 @@
 /** The scaffold: the files of a new project: one task, one schedule, one test and its deployment. Pure. */
 
+import { literal } from '../code-literal.js'
+
 export interface ScaffoldRequest {
   /** The name of the project, valid as the name of a package. */
   readonly name: string
   /** The version of Millrace that it begins with. */
   readonly version: string
+  /** Its address. No file gets the password of it. */
   readonly store: string
   /** Packages that the store needs, with their versions. */
   readonly storePackages: Readonly<Record<string, string>>
@@ -58,6 +61,16 @@ export function scaffoldPackage(
   return JSON.stringify(filled) === JSON.stringify(present) ? undefined : filled
 }
 
+/** The address of a store without its passwords, for files that are committed. */
+export function withoutPasswords(store: string): string {
+  const [address = '', ...query] = store.replace(/^([^:]+:\/\/[^:@/?#]*):[^@/?#]*@/, '$1@').split('?')
+  const rest = query
+    .join('?')
+    .split('&')
+    .filter((part) => part !== '' && !new URLSearchParams(part).has('sentinelPassword'))
+  return [address.replace('://@', '://'), ...(rest.length > 0 ? [rest.join('&')] : [])].join('?')
+}
+
 /** The placeholder that `npm init` writes. */
 const noTest = 'echo "Error: no test specified" && exit 1'
 
@@ -72,13 +85,18 @@ import { sendEmail } from './tasks/send-email.ts'
 
 /** The mill that \`millrace work\`, every other command and your programs load. All options: node_modules/millrace/docs/configuration.md */
 export default millrace({
-  store: process.env.MILLRACE_STORE ?? '${store}',
+  ${storeRemark(store)}store: process.env.MILLRACE_STORE ?? ${literal(withoutPasswords(store))},
   // The prefix of all keys in Redis and of all queues in SQS, the schema in Postgres: it keeps projects apart that share a server.
   namespace: '${name}',
   queues: { default: { weight: 10 } },
   tasks: [sendEmail],${store.startsWith('sqs:') ? '' : scheduleText}
 })
 `
+
+const storeRemark = (store: string) =>
+  withoutPasswords(store) === store
+    ? ''
+    : '// Without its password, since this file is committed: MILLRACE_STORE takes the whole address.\n  '
 
 /** SQS keeps no schedules. */
 const scheduleText = `
@@ -182,7 +200,11 @@ npx millrace --help
 | \`enqueue.ts\`               | how a program enqueues                                                 |
 | \`Dockerfile\`, \`deploy/\`    | the worker in a container, and under systemd                           |
 
-Jobs live in \`${store}\` unless \`MILLRACE_STORE\` says otherwise.
+Jobs live in \`${withoutPasswords(store)}\` unless \`MILLRACE_STORE\` says otherwise.${
+  withoutPasswords(store) === store
+    ? ''
+    : ' The password is not in these files: set that variable to the whole address.'
+}
 `
 
 /** The deployment files of a new project: a container, and a systemd unit. Pure. */

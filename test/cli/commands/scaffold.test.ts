@@ -1,5 +1,6 @@
 /** The files of a new project, as texts; the drill of `init` runs them. */
 
+import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import { scaffoldFiles } from '#src/cli/commands/scaffold.js'
 
@@ -44,5 +45,32 @@ describe('a new project', () => {
 
   it('has a systemd unit that lets isolated tasks outlive a restart', () => {
     expect(filesFor(stores[1]!)['deploy/shop.service']).toMatch(/^KillMode=mixed$[\s\S]*^SendSIGKILL=no$/m)
+  })
+
+  it.each([
+    "sqlite:./o'brien/jobs.db",
+    'sqlite:C:\\new\\temp\\jobs.db',
+    'sqlite:`a`\n.db',
+    'redis://localhost:6379',
+    'postgres://ada@a,b:5433/shop?listen=c:5434',
+  ])('has the store %j in its configuration, as it is', (store) => {
+    const [code] = /process\.env\.MILLRACE_STORE.*(?=,$)/m.exec(filesFor(store)['millrace.config.ts']!)!
+    expect(runInNewContext(code, { process: { env: {} } })).toBe(store)
+  })
+
+  it.each([
+    ['redis://:sesame@localhost', 'redis://localhost'],
+    ['rediss://ada:sesame@localhost:6380/2', 'rediss://ada@localhost:6380/2'],
+    ['redis+sentinel://a:sesame@h:1,h:2/main?sentinelPassword=sesame&db=2', 'redis+sentinel://a@h:1,h:2/main?db=2'],
+    ['redis+sentinel://h:1/main?sentinelPassword=sesame', 'redis+sentinel://h:1/main'],
+    ['postgres://ada:sesame@localhost/shop?schema=jobs', 'postgres://ada@localhost/shop?schema=jobs'],
+  ])('has no password of %s in any file', (store, shown) => {
+    const files = filesFor(store)
+    expect(Object.entries(files).filter(([, text]) => text.includes('sesame'))).toEqual([])
+    expect(files['millrace.config.ts']).toContain(
+      `MILLRACE_STORE takes the whole address.\n  store: process.env.MILLRACE_STORE ?? '${shown}',`,
+    )
+    expect(files['README.md']).toMatch(/`\. The password|says otherwise\. The password/)
+    expect(files['README.md']).toContain(`\`${shown}\``)
   })
 })

@@ -9,6 +9,7 @@ import { basename, dirname, resolve } from 'node:path'
 import type { Command } from 'commander'
 import { ConfigError } from '../../../core/errors.js'
 import { messageOf } from '../../../core/messages/describe.js'
+import { literal, literalText } from '../../code-literal.js'
 import { withJson } from '../../mill-command.js'
 import { printable } from '../../printable.js'
 import { OperationError, UsageError } from '../../process/exit-code.js'
@@ -194,19 +195,7 @@ function template(parts: readonly (string | number | Lookup)[]): string {
   const [only] = parts
   if (parts.length === 1) return lookupCode(only as Lookup)
   const inner = parts.map((part) =>
-    isLookup(part) ? `\${${lookupCode(part)}}` : escaped(String(part)).replace(/[`$]/g, '\\$&'),
+    isLookup(part) ? `\${${lookupCode(part)}}` : literalText(String(part)).replace(/[`$]/g, '\\$&'),
   )
   return `\`${inner.join('')}\``
-}
-
-function literal(text: string): string {
-  return `'${escaped(text).replaceAll("'", "\\'")}'`
-}
-
-/** The text escaped for both kinds of literals: backslashes, line ends and lone surrogates. */
-function escaped(text: string): string {
-  return JSON.stringify(text)
-    .slice(1, -1)
-    .replaceAll('\\"', '"')
-    .replace(/[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu, (char) => `\\u{${char.codePointAt(0)!.toString(16)}}`)
 }
