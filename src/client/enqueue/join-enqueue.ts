@@ -115,6 +115,7 @@ export class JoinEnqueue {
       )
       if (outcome === 'added' && isWhole) {
         await this.#sendInOrder(
+          home,
           drafts.filter((draft, i) => !isFirst(draft, i)),
           rules,
         )
@@ -152,7 +153,7 @@ export class JoinEnqueue {
             throw wrong(home.item.task, `set '${one.set.name}' has more than ${mostMembers} members, the most of one.`)
           const jobs = membersOf(home, one, inputs)
           await this.#graphs.drafted(jobs, rules, async (drafts) => {
-            await this.#sendInOrder(drafts, rules)
+            await this.#sendInOrder(home, drafts, rules)
             return 'added'
           })
         }
@@ -163,8 +164,15 @@ export class JoinEnqueue {
     }
   }
 
-  /** One call after the other: the store takes the members of a set in the order of their numbers. */
-  async #sendInOrder(drafts: readonly GraphDraft[], { traits, newId }: DraftEnvironment): Promise<void> {
+  /**
+   * One call after the other: the store takes the members of a set in the order of their numbers. Another producer of a
+   * join whose id may come again may be adding the same ones.
+   */
+  async #sendInOrder(
+    home: GraphJob,
+    drafts: readonly GraphDraft[],
+    { traits, newId }: DraftEnvironment,
+  ): Promise<void> {
     for (let at = 0; at < drafts.length; ) {
       const { queue } = drafts[at]!
       const some: GraphDraft[] = []
@@ -175,7 +183,8 @@ export class JoinEnqueue {
         if (draft.queue !== queue || (some.length > 0 && bytes > mostCallBytes)) break
         some.push(draft)
       }
-      const answers = await this.#parts.sender.send(callOf(queue, some, newId()))
+      const call = { ...callOf(queue, some, newId()), hasNewIds: home.isIdNew }
+      const answers = await this.#parts.sender.send(call)
       if (answers.includes('full')) throw new QueueFullError(queue)
       if (answers.includes('draining')) throw new QueueDrainingError(queue)
     }

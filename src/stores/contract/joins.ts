@@ -74,7 +74,8 @@ export interface Joins {
    * Sent again it goes on where it was, and adds nobody twice.
    *
    * Members of open sets come by `Store.enqueue`, in the order of their numbers. There too a number that was added
-   * before is a `'duplicate'`. A member of a join that is gone is a job like any other.
+   * before is a `'duplicate'`, even if the call says that its ids are new. A member of a join that is gone is a job like
+   * any other.
    */
   enqueue(calls: readonly EnqueueCall[]): Promise<GraphAnswer>
   /**

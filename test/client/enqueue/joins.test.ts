@@ -6,6 +6,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { QueueAdmin } from '#src/client/admin/queue-admin.js'
 import { StepBudget } from '#src/client/admin/step-loop.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { testMillOn } from '../../test-mill.js'
 
 const now = '2026-03-01T09:00:00Z'
 
@@ -217,6 +219,24 @@ describe('a join', () => {
 
     expect([first.outcome, second.outcome]).toEqual(['added', 'duplicate'])
     expect((await mill.enqueued(sum)).length).toBe(1)
+  })
+
+  it('under an id of its own does not tell the store that nobody else adds its members', async () => {
+    const store = new MemoryStore()
+    const enqueue = store.enqueue.bind(store)
+    const news = new Set<boolean | undefined>()
+    store.enqueue = (calls) => {
+      for (const { hasNewIds } of calls) news.add(hasNewIds)
+      return enqueue(calls)
+    }
+    const mill = testMillOn(store, { tasks })
+    onTestFinished(() => mill.close())
+    const after = { rates: { date: '' }, sales: Array.from({ length: 1_100 }, (_, n) => n) }
+    await mill.enqueue(report, november, { id: 'november', after })
+    expect([...news]).toEqual([false])
+    news.clear()
+    await mill.enqueue(report, november, { after })
+    expect([...news]).toEqual([true])
   })
 
   it('that its producer left open is completed by a call that repeats it', async () => {

@@ -92,6 +92,38 @@ describe('a join whose producer died before it was whole goes on when the call i
   })
 })
 
+describe('a join that two producers enqueue at once under one id is stored once', () => {
+  it.each([
+    ['of a few members', 3],
+    ['of members that are stored in two steps', 300],
+    ['of many members', 1_200],
+  ])('%s', { timeout: 60_000 }, async (_, size) => {
+    const sales = Array.from({ length: size }, (_, n) => n)
+    const enqueue = (mill: TestMill) => mill.enqueue(report, 'May', { id: 'may', after: { rate: 'x', sales } })
+    let steps = 0
+    for (let at = 1; at === 1 || at <= steps; at += 1) {
+      const joins = new RedisJoins()
+      const second = await joins.open()
+      let [seen, isIn] = [0, false]
+      // The second producer comes before one of the steps of the first.
+      const first = await joins.open(undefined, undefined, async (script) => {
+        if (!storing.includes(script) || ++seen !== at || isIn) return
+        isIn = true
+        await enqueue(millOn(second))
+      })
+      await enqueue(millOn(first))
+      steps = seen
+
+      const home = { queue: 'default', id: 'may' }
+      const ended = await complete(second, 'sums', 'rates')
+      expect([ended.length, new Set(ended).size], `step ${at}`).toEqual([size + 1, size + 1])
+      expect((await second.joins.look(home))?.sets.map(({ counts }) => counts.completed)).toEqual([1, size])
+      expect((await second.records.get(home.queue, home.id))?.state, `step ${at}`).toBe('ready')
+    }
+    expect(steps).toBeGreaterThan(3)
+  })
+})
+
 describe('a flow whose producer died before it was whole', () => {
   const flow = (mill: TestMill, id?: string) =>
     mill.flow((f) => {

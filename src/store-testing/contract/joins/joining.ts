@@ -480,6 +480,24 @@ export const joining = joinConcern('joins', [], {
     assert.equal(await scene.state(), 'ready')
   },
 
+  async 'members added again by another producer are not added twice, though both take their ids for new'(scene) {
+    const set = newSet('join', 'all', {})
+    await scene.join({ sets: { all: {} } })
+    const add = async (callId: string, from: number, to: number) => {
+      const jobs = Array.from({ length: to - from }, (_, n) => memberOf('join', set, from + n))
+      return (await scene.store.enqueue([{ callId, queue: members, jobs, hasNewIds: true }]))[0]
+    }
+    assert.deepEqual(await add('one', 0, 5), Array(5).fill('added'))
+    const running = await scene.members(1)
+    assert.deepEqual(await add('other', 0, 5), Array(5).fill('duplicate'))
+    assert.deepEqual(await add('more', 4, 9), ['duplicate', ...Array(4).fill('added')])
+    assert.equal((await scene.set()).added, 9)
+    await scene.seal({ all: 9 })
+    for (const claim of [...running, ...(await scene.members())]) await scene.end(claim, { kind: 'complete' })
+    assert.equal((await scene.set()).counts.completed, 9)
+    assert.equal(await scene.state(), 'ready')
+  },
+
   async 'sealing again by the same number is harmless, by another is refused'(scene) {
     const set = newSet('join', 'all', {})
     await scene.join({ sets: { all: {} } })

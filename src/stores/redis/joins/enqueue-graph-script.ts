@@ -7,6 +7,19 @@ const graphText = enqueueGraphText({
   read: `
 local graph = cjson.decode(ARGV[#ARGV])
 local run, numbers = graph.run, {}
+local known_joins, fragments = joins(), {}
+-- The fragment of this number in the call; false if there is none yet.
+local function known_fragment(i)
+  if fragments[i] == nil then fragments[i] = known_joins.fragment_of(graph.fragments[i][1]) or false end
+  return fragments[i]
+end
+-- Whether the member of this number was added to the fragment before.
+local function has_member(i, number)
+  local f = known_fragment(i)
+  return f and number < f.high
+end
+-- Ids that were made for a join are no news to another producer of the same join, which may have added them.
+are_new = are_new and not (run and has_member(1, run.from))
 if run then
   call_ids[1], counts[1], firsts[1] = ARGV[2], #ARGV - 4, 1
   for n = 1, counts[1] do
@@ -15,7 +28,7 @@ if run then
   end
 else`.slice(1),
   begin: String.raw`
-local known_joins, fragments, joining, begun = joins(), {}, {}, {}
+local joining, begun = {}, {}
 local function join_of(n) return not run and graph.joins[n] ~= 0 and graph.joins[n] or nil end
 -- The places of a member, each the number of a fragment in the call and that of the member; nil if it is none.
 local function places_of(n)
@@ -33,12 +46,14 @@ for n = 1, graph.probe and 0 or #ids do
     if call('HEXISTS', JOINS, 'x' .. ids[n]) == 1 then return '?' end
   end
 end
--- The fragment of this number in the call; false if there is none yet.
-local function known_fragment(i)
-  if fragments[i] == nil then fragments[i] = known_joins.fragment_of(graph.fragments[i][1]) or false end
-  return fragments[i]
+-- Whether the nth job is a member that was added before.
+local function is_in(n)
+  for _, one in ipairs(places_of(n) or {}) do
+    if has_member(one[1], one[2]) then return true end
+  end
+  return false
 end
--- The same, which now gets the members with count numbers from this one on.
+-- The fragment of this number in the call, which now gets the members with count numbers from this one on.
 local function filled_fragment(i, from, count)
   local f = known_fragment(i) or known_joins.new_fragment(unpack(graph.fragments[i]))
   fragments[i] = f
@@ -56,10 +71,7 @@ local function body_with_places(own, body)
 end
 `.slice(1),
   taken: `
-  for _, one in ipairs(not are_new and places_of(n) or {}) do
-    local f = known_fragment(one[1])
-    if f and one[2] < f.high then return 'p' end
-  end
+  if not are_new and is_in(n) then return 'p' end
 `.slice(1),
   add: `
   local own = places_of(n)
@@ -81,8 +93,7 @@ end
   joining = {}
 `.slice(1),
   atOnce: `
-  local known = not are_new and known_fragment(1)
-  if known and run.from < known.high then return nil end
+  if has_member(1, run.from) then return nil end
   for n = 1, are_new and 0 or count do
     if records[n] or ended[n] then return nil end
   end
@@ -93,7 +104,9 @@ end
   refuse: `
   if graph.probe then return table.concat(letters) end
   for i = 1, graph.whole and count or 0 do
-    if letters[i] ~= 'a' and letters[i] ~= 'r' then return table.concat(letters) end
+    -- Whoever has added a member goes on with this graph, and both may.
+    if letters[i] == 'd' and is_in(n + i - 1) then letters[i] = 'i' end
+    if not find('ari', letters[i], 1, true) then return table.concat(letters) end
   end
 `.slice(1),
   probe: `
@@ -106,7 +119,7 @@ end
   notAlone: ' and not graph.whole',
   end: `
 -- A refusal is no answer to remember: the jobs that are in the way may be those of this call, sent before.
-if graph.whole and find(answers[1], '[^ar]') then new_ids, new_answers = {}, {} end
+if graph.whole and find(answers[1], '[^ari]') then new_ids, new_answers = {}, {} end
 for _, n in ipairs(begun) do known_joins.begin(ids[n], graph.joins[n], order_of(n), graph.whole) end
 `.slice(1),
 })
@@ -122,7 +135,7 @@ for _, n in ipairs(begun) do known_joins.begin(ids[n], graph.joins[n], order_of(
  * begin alike, up to where their places are put: `1n` if all ids were made for these jobs, `1r` if it may have been sent
  * before, otherwise `1s`; its id; how the bodies begin; for each job the rest of its body; JSON as above, with `run`
  * in the place of `joins` and `places`: `ids`, what the ids have before their numbers, and `from`, the first number.
- * Returns as the enqueue script; with `probe` m if the one call is remembered, otherwise d if the id of its first job is
+ * Returns as the enqueue script; with `whole` also i for a member that was added before, which is not refused; with `probe` m if the one call is remembered, otherwise d if the id of its first job is
  * taken, or -, and the letters; or '?' if a join of an id in the call ended a moment ago and its fragments are still to
  * be dropped: then nothing was added. Refuses `unknown`.
  */

@@ -244,7 +244,7 @@ function isJoin({ join }: NewJob): boolean {
 
 /** The first job that is refused; -1: none. */
 function refusedAt(letters: string): number {
-  return letters.search(/[^ar]/)
+  return letters.search(/[^ari]/)
 }
 
 function isRefused(letters: string): boolean {
@@ -253,7 +253,7 @@ function isRefused(letters: string): boolean {
 
 /** Whether all jobs are there already. */
 function isThere(letters: string): boolean {
-  return /^[dx]+$/.test(letters)
+  return /^[dxi]+$/.test(letters)
 }
 
 function refusalOf({ shard, jobs }: GraphPart, letters: string): GraphAnswer & { readonly refused: JobKey } {
