@@ -10,6 +10,7 @@ import { isDead, isNeighbour } from '../runtime/process/process-peers.js'
 import { processSeenDeaths } from '../runtime/process/seen-deaths.js'
 import type { Store } from '../stores/contract/store.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry } from '../stores/contract/worker-registry.js'
+import { stepLimit } from '../stores/rules/bounds.js'
 import type { FoundEnds } from './found-ends.js'
 import { isAlive } from './isolated/adoption.js'
 import { endRemains } from './isolated/job-group.js'
@@ -121,10 +122,10 @@ export class Recoverer {
       // Another worker may run a job as soon as its claim is ended.
       if (held.some(({ pid }) => pid !== undefined)) endRemains(this.#surroundings.worker, this.#surroundings.events)
       const died = processSeenDeaths.of(pid)
-      const ended = await workers.gone(held, worker, died && `${died.name}: ${died.message}`)
+      // A step is bounded; with its last claim the worker is out of the registry.
+      const ended = await workers.gone(held.slice(0, stepLimit), worker, died && `${died.name}: ${died.message}`)
       this.#ends.tell(ended, died)
       this.#found([...new Set(ended.crashed.map(({ queue }) => queue))])
-      // A step is bounded; a worker that holds nothing more is out of the registry.
       left = held.length
     }
   }

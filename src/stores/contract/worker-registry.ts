@@ -69,7 +69,10 @@ export interface WorkerRegistry {
   remove(id: string): Promise<void>
   /** The records that have not lapsed, by id. */
   list(): Promise<SeenWorker[]>
-  /** The claims that this worker holds, oldest first, at most 1,000, including those with an expired lease. */
+  /**
+   * All claims that this worker holds, oldest first, including those with an expired lease. None may be missing, however
+   * many they are: a listener takes a claim that is not among them for one that another listener keeps.
+   */
   held(worker: string): Promise<HeldClaim[]>
   /**
    * Ends those of the claims that are current and held by `worker`, as if their leases had expired. Call it only if the

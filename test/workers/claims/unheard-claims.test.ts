@@ -140,4 +140,26 @@ describe('a claim whose answer was lost', () => {
     expect(await through.queue('work').depth()).toMatchObject({ suspects: 0, crashed: 0 })
     await worker.stop()
   })
+
+  it('is put back even if its listener holds 1,000 other claims', async () => {
+    const store = await storeSource('memory:').create()
+    let losing = false
+    const cut = changed(store, {
+      async claim(...asked) {
+        const answer = await store.claim(...asked)
+        if (!losing || answer.claims.length === 0) return answer
+        losing = false
+        throw new StoreUnavailableError('the answer was lost')
+      },
+    })
+    const through = testMillOn(cut, { queues, tasks: [task] })
+    await through.enqueueMany(task, Array(1_000).fill({}))
+    const listener = through.listener('work', { concurrency: 1_001 })
+    onTestFinished(() => listener.close({ grace: 0 }))
+    for (let held = 0; held < 1_000; held += 1) await listener.next()
+    await through.enqueue(task, undefined, { id: 'lost' })
+    losing = true
+
+    expect(await listener.next()).toMatchObject({ id: 'lost', attempt: 1, crashes: 0 })
+  })
 })

@@ -134,6 +134,22 @@ describe('a listener over time', () => {
     expect(await claim.complete('after three minutes')).toBe('ok')
   })
 
+  it('renews the leases of more than 1,000 claims', async () => {
+    const mill = testMill({ queues, tasks: [video] })
+    const listener = listenerOn(mill, { concurrency: 1_002 })
+    await mill.enqueueMany(video, Array(1_002).fill({}))
+    let last = await listener.next()
+    for (let held = 1; held < 1_002; held += 1) last = await listener.next()
+    await pass(40_000)
+    // A claim finds leases that have ended.
+    const ended = recorded(mill, 'job.crashed')
+    const other = listenerOn(mill)
+    other.next().catch(() => {})
+    await turns()
+    expect(ended).toEqual([])
+    expect(await last.complete()).toBe('ok')
+  })
+
   it('ends a job at its time limit if its caller does not', async () => {
     const mill = testMill({ queues, tasks: [video] })
     const listener = listenerOn(mill, { timeLimit: '1m' })

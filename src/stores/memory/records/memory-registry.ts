@@ -3,7 +3,6 @@
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { ClaimKey } from '../../contract/settle.js'
 import type { HeldClaim, WorkerRecord, WorkerRegistry, WorkerSignal } from '../../contract/worker-registry.js'
-import { stepLimit } from '../../rules/bounds.js'
 import type { MemoryAdmin } from '../memory-admin.js'
 import { heldClaim } from '../queue/memory-job.js'
 import { type Crashes, crash } from '../work/memory-claim.js'
@@ -79,7 +78,6 @@ function heldBy(store: MemoryAdmin, worker: string): HeldClaim[] {
     .all()
     .flatMap((queue) => queue.inState('running'))
     .filter((job) => job.worker === worker)
-    .slice(0, stepLimit)
     .map(heldClaim)
 }
 

@@ -4,7 +4,6 @@ import type { Buried, Crash } from '../../contract/claim.js'
 import type { ClaimKey } from '../../contract/settle.js'
 import type { HeldClaim, WorkerRegistry } from '../../contract/worker-registry.js'
 import { present } from '../../rows/stored-job.js'
-import { stepLimit } from '../../rules/bounds.js'
 import { beatWorker, deleteWorker, liveWorkers, signalWorker } from '../../sql/sql-workers.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { readState } from '../schema/queue-state.js'
@@ -18,8 +17,8 @@ import type { PostgresQueues } from '../work/postgres-settings.js'
 import type { StepRunner } from './step-runner.js'
 
 /**
- * Takes a worker and a limit. Returns the claims that it holds, at most that many, with the reports of their beats. It reads
- * all bunches: there are no more than claims under way, and an index by worker would be written with each of them.
+ * Takes a worker and a limit, or null. Returns the claims that it holds, at most that many, with the reports of their beats.
+ * It reads all bunches: there are no more than claims under way, and an index by worker would be written with each of them.
  */
 const heldClaims = sqlFunction(
   'held_1',
@@ -89,7 +88,7 @@ interface RegistryParts {
 }
 
 export function postgresRegistry({ connection, runner, queues, recovery, idlePollMs }: RegistryParts): WorkerRegistry {
-  const held = async (worker: string, most: number): Promise<HeldClaim[]> => {
+  const held = async (worker: string, most: number | null = null): Promise<HeldClaim[]> => {
     const rows = (await connection.call(heldClaims, [worker, most])) as Record<string, unknown>[]
     return rows.map((row) => present({ ...row, progress: progressOf(row['progress']) }) as unknown as HeldClaim)
   }
@@ -102,7 +101,7 @@ export function postgresRegistry({ connection, runner, queues, recovery, idlePol
     signal: (id, signal) => runner.run('workers', (now) => signalWorker(id, signal, now)),
     remove,
     list: () => runner.run(undefined, (now) => liveWorkers(now)),
-    held: (worker) => held(worker, stepLimit),
+    held: (worker) => held(worker),
 
     async gone(claims, worker, error) {
       const named = await queues.holding(claims)

@@ -4,7 +4,6 @@ import { hasCode } from '../../../core/errors.js'
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 import type { Buried, Crash } from '../../contract/claim.js'
 import { type HeldClaim, storedWorker, type WorkerRegistry } from '../../contract/worker-registry.js'
-import { stepLimit } from '../../rules/bounds.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { buriedIn, crashIn } from '../claim/redis-claim-call.js'
 import type { RedisClient, RedisReply } from '../client/redis-client.js'
@@ -36,7 +35,7 @@ export function redisRegistry(client: RedisClient, queues: RedisQueues, namespac
 
   async function held(worker: string): Promise<HeldClaim[]> {
     const found = await Promise.all((await allShards()).map((shard) => unlessUnusable(heldIn(shard, worker))))
-    return found.flatMap((of) => of ?? []).slice(0, stepLimit)
+    return found.flatMap((of) => of ?? [])
   }
 
   async function heldIn(shard: RedisShard, worker: string): Promise<HeldClaim[]> {

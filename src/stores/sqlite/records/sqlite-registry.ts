@@ -9,7 +9,6 @@ import type { HeldClaim, SeenWorker, WorkerRecord, WorkerSignal } from '../../co
 import { running } from '../../rows/job-row.js'
 import { leadOf, setLead, setSuspectLead, suspectLeadOf } from '../../rows/queue-row.js'
 import { present } from '../../rows/stored-job.js'
-import { stepLimit } from '../../rules/bounds.js'
 import { beatWorker, deleteWorker, liveWorkers, signalWorker } from '../../sql/sql-workers.js'
 import type { Statement } from '../file/sqlite-driver.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
@@ -29,6 +28,9 @@ interface HeldClaimRow {
   readonly ticks: number | null
   readonly progress: string | null
 }
+
+/** What SQLite takes as no limit. */
+const noLimit = -1
 
 export class SqliteWorkers {
   readonly #transaction: SqliteTransaction
@@ -75,7 +77,7 @@ export class SqliteWorkers {
   }
 
   held(worker: string): HeldClaim[] {
-    return this.#heldRows(worker, stepLimit).map(
+    return this.#heldRows(worker, noLimit).map(
       ({ alone, started_at, progress, ...row }) =>
         present({
           ...row,
