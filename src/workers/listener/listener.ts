@@ -52,6 +52,8 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   readonly #ends: FoundEnds
   /** The claims held here, each with the function that lets others claim. */
   readonly #hands = new Map<JobExecution, { readonly hand: ListenerHand; readonly letGo: () => void }>()
+  /** The claims that it attaches to: the store may already have passed them to this listener. */
+  readonly #attaching = new Map<string, { readonly key: ClaimKey; readonly hand: Promise<ListenerHand | undefined> }>()
   /** Claims that could not be read here, until the store has taken their end. */
   readonly #refused = new Set<Claim>()
   readonly #identity = processIdentity()
@@ -73,7 +75,11 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     this.#limits = new TimeLimits(events, overdue, mono)
     this.#claims = new ListenerClaims({
       ...{ ...parts, worker: this.id, ends: this.#ends, soloGate: processSoloGate },
-      held: () => [...[...this.#hands.values()].map(({ hand }) => hand.claim), ...this.#refused],
+      held: () => [
+        ...[...this.#hands.values()].map(({ hand }) => hand.claim),
+        ...[...this.#attaching.values()].map(({ key }) => key),
+        ...this.#refused,
+      ],
       connect: () => this.#opened(),
       lateMs: () => this.#lateMs,
       hasRoom: () => this.#hands.size < parts.concurrency,
@@ -131,10 +137,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
    * closed.
    */
   async attach(token: string): Promise<ListenerClaim<Input>> {
-    const { random, events, namespace } = this.#parts
-    const key = keyIn(token, namespace, this.queue)
-    const failed = (error: unknown, retryMs: number) => events.emit('store.failed', { call: 'attach', error, retryMs })
-    const hand = await onceThere(() => this.#attach(key), { isOver: () => this.#closing !== undefined, random, failed })
+    const hand = await this.#attachOnce(keyIn(token, this.#parts.namespace, this.queue))
     if (hand === undefined) throw new ClosedError(`the listener of queue '${this.queue}'`)
     return hand as ListenerClaim as ListenerClaim<Input>
   }
@@ -228,6 +231,21 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     execution.signal.addEventListener('abort', () => {
       if (hasCode(execution.abortReason, 'lease-lost')) this.#drop(execution, opened)
     })
+    return hand
+  }
+
+  /** Calls for one claim share a hand. Undefined once the listener is closed. */
+  #attachOnce(key: ClaimKey): Promise<ListenerHand | undefined> {
+    const { random, events } = this.#parts
+    const name = `${key.fence} ${key.id}`
+    const known = this.#attaching.get(name)
+    if (known !== undefined) return known.hand
+    const failed = (error: unknown, retryMs: number) => events.emit('store.failed', { call: 'attach', error, retryMs })
+    const isOver = () => this.#closing !== undefined
+    const hand = onceThere(() => this.#attach(key), { isOver, random, failed }).finally(() =>
+      this.#attaching.delete(name),
+    )
+    this.#attaching.set(name, { key, hand })
     return hand
   }
 

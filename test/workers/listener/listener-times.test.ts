@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { LeaseLostError, StoreUnavailableError, TimeLimitError, WorkerStoppedError } from '#src/core/errors.js'
 import { processSoloGate } from '#src/runtime/solo-gate.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { changed } from '../../changed.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMill, testMillOn } from '../../test-mill.js'
 import { enqueue, jobOf, listenerOn, queues, video } from './listener-scene.js'
@@ -220,6 +221,60 @@ describe('a listener over time', () => {
     await closed
     expect((await jobOf(mill, 'a'))?.state).toBe('running')
     expect(await attached.complete()).toBe('ok')
+  })
+
+  it('does not put back a claim that it is attaching to while it looks for claims whose answer was lost', async () => {
+    const store = new MemoryStore()
+    let [isAdopted, hasLooked] = [() => {}, () => {}]
+    const adopted = new Promise<void>((resolve) => (isAdopted = resolve))
+    const looked = new Promise<void>((resolve) => (hasLooked = resolve))
+    let claims = 0
+    const cut = changed(store, {
+      async claim(...asked) {
+        claims += 1
+        if (claims === 2) {
+          await adopted
+          throw new StoreUnavailableError('the answer was lost')
+        }
+        // It looks before it claims again.
+        if (claims === 3) hasLooked()
+        return store.claim(...asked)
+      },
+      async extend(items) {
+        isAdopted()
+        await looked
+        return store.extend(items)
+      },
+    })
+    const mill = testMillOn(cut, { queues, tasks: [video] })
+    const [first, second] = [listenerOn(mill), listenerOn(mill)]
+    await enqueue(mill, 1, { id: 'a' })
+    const claim = await first.next()
+    second.next().catch(() => {})
+    await turns()
+    const attached = second.attach(claim.token)
+    await pass(3_000)
+
+    expect((await jobOf(mill, 'a'))?.state).toBe('running')
+    expect(await (await attached).complete()).toBe('ok')
+  })
+
+  it('gives two calls that attach at once the same claim', async () => {
+    const store = new MemoryStore()
+    const slow = changed(store, {
+      async extend(items) {
+        await turns()
+        return store.extend(items)
+      },
+    })
+    const mill = testMillOn(slow, { queues, tasks: [video] })
+    const [first, second] = [listenerOn(mill), listenerOn(mill)]
+    await enqueue(mill, 1, { id: 'a' })
+    const { token } = await first.next()
+    const [one, other] = await Promise.all([second.attach(token), second.attach(token)])
+
+    expect(one).toBe(other)
+    expect(await one.complete()).toBe('ok')
   })
 
   it('runs a suspect alone in this process until it is settled or runs elsewhere', async () => {
