@@ -197,12 +197,15 @@ describe('an ordered task', () => {
   })
 })
 
-/** A service that gives several messages of a group in one receive, as SQS does and emulators may not. */
-function batchingService(messages: SqsMessage[]) {
+/**
+ * A service that gives several messages of a group in one receive, as SQS does and emulators may not. It hides no message
+ * whose receipt is void.
+ */
+function batchingService(messages: SqsMessage[], voidReceipts: ReadonlySet<string>) {
   const sent: [SqsCall, string[]][] = []
   const call = async (
     kind: SqsCall,
-    input: { QueueName?: string; Entries?: { ReceiptHandle: string; VisibilityTimeout?: number }[] },
+    input: { QueueName?: string; Entries?: { Id: string; ReceiptHandle: string; VisibilityTimeout?: number }[] },
   ) => {
     if (kind === 'GetQueueUrl') return { QueueUrl: input.QueueName }
     if (kind === 'ReceiveMessage') return { Messages: messages.splice(0) }
@@ -212,7 +215,12 @@ function batchingService(messages: SqsMessage[]) {
         `${ReceiptHandle} ${VisibilityTimeout ?? ''}`.trim(),
       ),
     ])
-    return {}
+    const isVoid = ({ ReceiptHandle }: { ReceiptHandle: string }) =>
+      kind === 'ChangeMessageVisibilityBatch' && voidReceipts.has(ReceiptHandle)
+    const Failed = input
+      .Entries!.filter(isVoid)
+      .map(({ Id }) => ({ Id, Code: 'MessageNotInflight', SenderFault: true }))
+    return { Failed }
   }
   return { api: { where: 'a service of the test', call: call as SqsApi['call'], made: () => ({}), close() {} }, sent }
 }
@@ -224,11 +232,13 @@ const message = (n: number, group = 'g'): SqsMessage => ({
 })
 
 async function storeWith(messages: SqsMessage[], settings: Partial<QueueSettings>) {
-  const { api, sent } = batchingService(messages)
+  const voidReceipts = new Set<string>()
+  const { api, sent } = batchingService(messages, voidReceipts)
   const store = new SqsStore({ api, namespace: '', worthAsking: () => true })
   await store.open([{ name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...settings }])
-  const claim = async () => (await store.claim([{ queue: 'q', limit: 10 }], { worker: 'w', leaseMs: 30_000 })).claims
-  return { store, sent, claim }
+  const claim = async (leaseMs = 30_000) =>
+    (await store.claim([{ queue: 'q', limit: 10 }], { worker: 'w', leaseMs })).claims
+  return { store, sent, claim, voidReceipts }
 }
 
 describe('several messages of a group in one receive', () => {
@@ -253,6 +263,21 @@ describe('several messages of a group in one receive', () => {
     const changes = sent.filter(([kind]) => kind === 'ChangeMessageVisibilityBatch').flatMap(([, entries]) => entries)
     // Those behind were hidden for longer while they waited.
     expect(changes).toEqual(['r2 35', 'r3 35', 'r1 60', 'r2 0', 'r3 0'])
+  })
+
+  it('go back if the next of them can no longer be hidden, and none overtakes it', async () => {
+    const messages = [message(1), message(2), message(3), message(4)]
+    const { store, sent, claim, voidReceipts } = await storeWith(messages, { fifo: true })
+    const [first] = await claim()
+    await store.settle([{ queue: 'q', id: 'job-1', fence: first!.fence, kind: 'complete' }])
+    voidReceipts.add('r2')
+    // A longer lease: the message must be hidden for longer before it is handed out. Two claims come at the same time.
+    expect(await Promise.all([claim(60_000), claim(60_000)])).toEqual([[], []])
+    expect(await claim(60_000)).toEqual([])
+    await store.close()
+
+    const changes = sent.filter(([kind]) => kind === 'ChangeMessageVisibilityBatch').flatMap(([, entries]) => entries)
+    expect(changes.slice(3)).toEqual(['r2 60', 'r3 0', 'r4 0'])
   })
 
   it('are handed to an ordered task together, and only the oldest is buried after the last attempt', async () => {

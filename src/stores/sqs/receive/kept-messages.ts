@@ -11,6 +11,9 @@ interface LaneClaim {
   readonly hiddenUntil: () => number
 }
 
+/** The fence of a claim whose messages are taken, but which has not begun. */
+export const unbegun = 0
+
 interface KeptMessage {
   readonly message: ReceivedMessage
   /** On the monotonic clock. */
@@ -54,7 +57,10 @@ export class KeptMessages {
     return this.#kept.some(({ message }) => this.#isFree(message))
   }
 
-  /** Removes and returns the messages for up to `limit` claims, first come first. */
+  /**
+   * Removes and returns the messages for up to `limit` claims, first come first. The others of their lanes stay here until
+   * the claim ends, which may be before it begins.
+   */
   take(limit: number): ReceivedMessage[][] {
     const claims: ReceivedMessage[][] = []
     const byLane = new Map<string, ReceivedMessage[]>()
@@ -66,7 +72,9 @@ export class KeptMessages {
       else {
         const claim = [message]
         claims.push(claim)
-        if (lane !== undefined) byLane.set(lane, claim)
+        if (lane === undefined) return false
+        byLane.set(lane, claim)
+        this.begin(lane, { fence: unbegun, hiddenUntil: () => Number.POSITIVE_INFINITY })
       }
       return false
     })

@@ -18,7 +18,7 @@ import {
   messageAnew,
   type ReceivedMessage,
 } from './held-messages.js'
-import { KeptMessages } from './kept-messages.js'
+import { KeptMessages, unbegun } from './kept-messages.js'
 
 /** Unclaimed messages are put back after this time; kept messages are hidden for a lease and this time. */
 const longestKeptMs = 5_000
@@ -72,7 +72,7 @@ export class Receiver {
 
   /**
    * The messages for up to `limit` claims that are already here, hidden for the whole lease from `since` on, on the
-   * monotonic clock.
+   * monotonic clock. If those of a claim are lost, the others of their lane go back, so that none overtakes them.
    */
   async takeFree(limit: number, leaseMs: number, since: number): Promise<ReceivedMessage[][]> {
     this.#leaseMs = leaseMs
@@ -80,8 +80,10 @@ export class Receiver {
     const claims = this.#kept.take(limit)
     if (this.#kept.size === 0) this.#forgetTimer()
     const short = claims.filter((messages) => messages.some(({ hiddenUntil }) => hiddenUntil < since + leaseMs))
-    const lost = await Promise.all(short.map((messages) => this.#hide(messages, leaseMs)))
-    return claims.filter((claim) => !short.some((one, i) => one === claim && !lost[i]))
+    const areHidden = await Promise.all(short.map((messages) => this.#hide(messages, leaseMs)))
+    const lost = short.filter((_, i) => !areHidden[i])
+    for (const messages of lost) this.end({ fence: unbegun, messages }, false)
+    return claims.filter((claim) => !lost.includes(claim))
   }
 
   /** Requests messages for up to `limit` claims, at most ten, by a call that does not wait. */
@@ -98,6 +100,7 @@ export class Receiver {
 
   /** Keeps taken messages for the next claim. */
   keep(messages: readonly ReceivedMessage[]): void {
+    for (const { lane } of messages) if (lane !== undefined) this.#kept.end(lane, unbegun)
     this.#kept.add(messages, this.#clock.mono())
     this.#watch()
   }
@@ -131,7 +134,7 @@ export class Receiver {
    * The claim is over. `isDone`: the next message of the lane has its turn; otherwise the claim's messages go back, and
    * those behind them too.
    */
-  end({ fence, messages }: MessageClaim, isDone: boolean): void {
+  end({ fence, messages }: Pick<MessageClaim, 'fence' | 'messages'>, isDone: boolean): void {
     const { lane } = messages[0]!
     if (lane !== undefined && this.#kept.end(lane, fence) && !isDone) void this.#putBack(this.#kept.takeLane(lane))
   }
