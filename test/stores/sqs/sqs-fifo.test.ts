@@ -142,6 +142,63 @@ describe('an enqueue into a FIFO queue', () => {
   })
 })
 
+describe('a job of a FIFO queue that SQS does not take', () => {
+  const settings: QueueSettings = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, fifo: true }
+  const jobs = ['g1', 'h1', 'g2', 'h2', 'g3'].map((id) => ({
+    ...{ id, task: 't', payload: '1', priority: 0, rememberMs: 0, group: id[0]! },
+  }))
+  const calls = [{ callId: 'call', queue: 'q', jobs }]
+
+  it.each([
+    ['now', {}, 'store-unavailable'],
+    ['ever', { senderFault: true, code: 'InvalidMessageContents' }, 'store-refused'],
+  ])('%s keeps those of its group back, and no others; a repeat sends them in order', async (_, fault, code) => {
+    const { store, api, namespace } = await freshStore()
+    await store.provision.create([settings])
+    await store.open([settings])
+    await service().inject({
+      call: 'SendMessageBatch',
+      entries: [0],
+      times: code === 'store-refused' ? 1 : 4,
+      ...fault,
+    })
+    await expect(store.enqueue(calls)).rejects.toMatchObject({ code })
+    expect((await store.depth(['q'])).depths).toMatchObject([{ ready: 2 }])
+    await store.enqueue(calls)
+    const { QueueUrl = '' } = await api.call('GetQueueUrl', { QueueName: `${namespace}-q.fifo` })
+    const ids: unknown[] = []
+    for (let i = 0; i < jobs.length; i += 1) {
+      const input = { QueueUrl, MaxNumberOfMessages: 1, VisibilityTimeout: 30, WaitTimeSeconds: 0 }
+      const names = { MessageSystemAttributeNames: [], MessageAttributeNames: [] }
+      const { Messages = [] } = await api.call('ReceiveMessage', { ...input, ...names })
+      for (const { Body = '', ReceiptHandle = '' } of Messages) {
+        ids.push((JSON.parse(Body) as { id: unknown }).id)
+        await api.call('DeleteMessageBatch', { QueueUrl, Entries: [{ Id: '0', ReceiptHandle }] })
+      }
+    }
+    await store.close()
+
+    expect(ids.filter((id) => String(id).startsWith('g'))).toEqual(['g1', 'g2', 'g3'])
+    expect(ids.filter((id) => String(id).startsWith('h'))).toEqual(['h1', 'h2'])
+  })
+})
+
+it('a job that is too large for a FIFO queue fails those behind it with a typed error', async () => {
+  const { store } = await freshStore()
+  const settings: QueueSettings = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, fifo: true }
+  await store.provision.create([settings])
+  await store.open([settings])
+  await service().inject({ call: 'SendMessageBatch', error: 'BatchRequestTooLong', status: 400 })
+  const enqueue = (id: string) => {
+    const job = { id, task: 't', payload: '1', priority: 0, rememberMs: 0, group: 'g' }
+    return store.enqueue([{ callId: id, queue: 'q', jobs: [job] }])
+  }
+  const ends = await Promise.allSettled([enqueue('large'), enqueue('small')])
+  await store.close()
+
+  expect(ends).toMatchObject(Array(2).fill({ status: 'rejected', reason: { code: 'payload-too-large' } }))
+})
+
 describe('an ordered task', () => {
   it('gets the payloads of an id in order and never two runs of it at once', async () => {
     const { events, note } = history()

@@ -34,8 +34,9 @@ interface EntryBatchOptions<Kind extends SqsEntryCall> {
   readonly expectsMore?: () => boolean
   readonly room?: CallRoom
   /**
-   * One call at a time, in the order of their entries: entries behind a failed one are not sent, and fail like it. SQS may
-   * take all of a call but one, so a call has one entry of each message group.
+   * One call at a time, in the order of their entries. SQS may take all of a call but one, so a call has one entry of each
+   * message group. Those of its group behind a failed entry are not sent, and fail like it, and so do all behind a failed
+   * call.
    */
   readonly inOrder?: boolean
 }
@@ -71,7 +72,7 @@ export class EntryBatch<Kind extends SqsEntryCall> {
   add(entry: Omit<EntryOf<Kind>, 'Id'>, bytes = 0): Promise<EntryFailure | undefined> {
     return new Promise((answered, failed) => {
       const { inOrder = false, room = { mostBytes: mostBatchBytes } } = this.#options
-      const { MessageGroupId: group } = entry as Pick<SendEntry, 'MessageGroupId'>
+      const group = groupOf(entry)
       if (this.#bytes + bytes > room.mostBytes || (inOrder && group !== undefined && this.#groups.has(group)))
         this.flush()
       if (inOrder && group !== undefined) this.#groups.add(group)
@@ -131,7 +132,7 @@ export class EntryBatch<Kind extends SqsEntryCall> {
         for (const [i, one] of left.entries()) {
           const failure = failures.get(i)
           if (failure !== undefined && failure.SenderFault !== true && tries < mostTries) again.push(one)
-          else one.answered(failure)
+          else this.#answer(one, failure)
         }
         left = again
         if (left.length > 0) await delay(timerMs(firstPauseMs * 2 ** (tries - 1)))
@@ -139,10 +140,21 @@ export class EntryBatch<Kind extends SqsEntryCall> {
       return undefined
     } catch (error) {
       if (error instanceof CallTooLongError && left.length > 1) return this.#sendHalves(left)
-      for (const { bytes, failed } of left)
-        failed(error instanceof CallTooLongError ? new PayloadTooLargeError('a message', bytes, bytes - 1) : error)
-      return error
+      const bytes = left.reduce((sum, one) => sum + one.bytes, 0)
+      const thrown = error instanceof CallTooLongError ? new PayloadTooLargeError('a message', bytes, bytes - 1) : error
+      for (const { failed } of left) failed(thrown)
+      return thrown
     }
+  }
+
+  /** With `inOrder`: a failure is also that of the entries of its group behind it. */
+  #answer(one: Waiting<EntryOf<Kind>>, failure: EntryFailure | undefined): void {
+    one.answered(failure)
+    const group = groupOf(one.entry)
+    if (failure === undefined || group === undefined || this.#behind === undefined) return
+    const isMate = ({ entry }: Waiting<EntryOf<Kind>>) => groupOf(entry) === group
+    for (const mate of this.#behind.flat().filter(isMate)) mate.answered(failure)
+    this.#behind = this.#behind.map((some) => some.filter((other) => !isMate(other)))
   }
 
   /** Resolves with the error of a half that failed as a whole. */
@@ -156,4 +168,8 @@ export class EntryBatch<Kind extends SqsEntryCall> {
     for (const { failed } of some.slice(half)) failed(error)
     return error
   }
+}
+
+function groupOf(entry: object): string | undefined {
+  return (entry as Pick<SendEntry, 'MessageGroupId'>).MessageGroupId
 }
