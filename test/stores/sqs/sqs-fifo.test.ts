@@ -282,9 +282,9 @@ function batchingService(messages: SqsMessage[], voidReceipts: ReadonlySet<strin
   return { api: { where: 'a service of the test', call: call as SqsApi['call'], made: () => ({}), close() {} }, sent }
 }
 
-const message = (n: number, group = 'g'): SqsMessage => ({
+const message = (n: number, group = 'g', more = {}): SqsMessage => ({
   ...{ MessageId: `m${n}`, ReceiptHandle: `r${n}` },
-  Body: JSON.stringify({ v: 1, id: `job-${n}`, task: 't', payload: String(n) }),
+  Body: JSON.stringify({ v: 1, id: `job-${n}`, task: 't', payload: String(n), ...more }),
   Attributes: { ApproximateReceiveCount: '1', SentTimestamp: '1000', MessageGroupId: group },
 })
 
@@ -320,6 +320,15 @@ describe('several messages of a group in one receive', () => {
     const changes = sent.filter(([kind]) => kind === 'ChangeMessageVisibilityBatch').flatMap(([, entries]) => entries)
     // Those behind were hidden for longer while they waited.
     expect(changes).toEqual(['r2 35', 'r3 35', 'r1 60', 'r2 0', 'r3 0'])
+  })
+
+  it('stay in order if the first of them is too heavy for the claim', async () => {
+    const heavy = ['a', 'b', 'c', 'd'].map((group, i) => message(i + 1, group, { payload: 'x'.repeat(262_144) }))
+    const { store, claim } = await storeWith([...heavy, message(5), message(6)], { fifo: true })
+    expect((await claim()).map(({ id }) => id)).toEqual(['job-1', 'job-2', 'job-3', 'job-4'])
+
+    expect((await claim()).map(({ id }) => id)).toEqual(['job-5'])
+    await store.close()
   })
 
   it('go back if the next of them can no longer be hidden, and none overtakes it', async () => {

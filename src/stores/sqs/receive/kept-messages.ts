@@ -45,11 +45,13 @@ export class KeptMessages {
       this.#busy.delete(lane)
       this.takeLane(lane)
     }
-    this.add(messages, mono)
+    this.#kept.push(...messages.map((message) => ({ message, since: mono })))
   }
 
-  add(messages: readonly ReceivedMessage[], mono: number): void {
-    this.#kept.push(...messages.map((message) => ({ message, since: mono })))
+  /** Puts the messages of claims that do not begin back before the others. */
+  putFirst(messages: readonly ReceivedMessage[], mono: number): void {
+    for (const { lane } of messages) if (lane !== undefined) this.end(lane, unbegun)
+    this.#kept.unshift(...messages.map((message) => ({ message, since: mono })))
   }
 
   /** Whether something could be claimed now. */

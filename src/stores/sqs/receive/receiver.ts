@@ -100,8 +100,7 @@ export class Receiver {
 
   /** Keeps taken messages for the next claim. */
   keep(messages: readonly ReceivedMessage[]): void {
-    for (const { lane } of messages) if (lane !== undefined) this.#kept.end(lane, unbegun)
-    this.#kept.add(messages, this.#clock.mono())
+    this.#kept.putFirst(messages, this.#clock.mono())
     this.#watch()
   }
 
