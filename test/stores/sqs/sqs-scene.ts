@@ -18,8 +18,8 @@ export interface SqsScene {
   readonly calls: ApiCalls
   readonly api: SqsApi
   readonly namespace: string
-  /** Another handle on the same queues. */
-  open(): Promise<SqsStore>
+  /** Another handle on the same queues. `beforePoll` is called before each of its long polls, which then do not wait. */
+  open(beforePoll?: () => void): Promise<SqsStore>
   advance(ms: number): void
   add(jobs: readonly (Partial<NewJob> & { readonly id: string })[], callId?: string): Promise<void>
   claim(limit?: number, leaseMs?: number): Promise<Claim[]>
@@ -41,8 +41,9 @@ export function sqsScenes(): () => Promise<SqsScene> {
     const clock = new ManualClock(sqs.now())
     const calls = new ApiCalls()
     const address = { region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' } as const
-    const open = async () => {
-      const api = await openSqs(address, calls)
+    const open = async (beforePoll?: () => void) => {
+      const opened = await openSqs(address, calls)
+      const api = beforePoll === undefined ? opened : withUnwaitedPolls(opened, beforePoll)
       const store = new SqsStore({ api, namespace, clock, worthAsking: () => true })
       onTestFinished(() => store.close())
       return store
@@ -84,5 +85,18 @@ export function sqsScenes(): () => Promise<SqsScene> {
         }))
       },
     }
+  }
+}
+
+function withUnwaitedPolls(api: SqsApi, beforePoll: () => void): SqsApi {
+  return {
+    where: api.where,
+    call(kind, input, signal) {
+      if (!('WaitTimeSeconds' in input) || input.WaitTimeSeconds === 0) return api.call(kind, input, signal)
+      beforePoll()
+      return api.call(kind, { ...input, WaitTimeSeconds: 0 }, signal)
+    },
+    made: () => api.made(),
+    close: () => api.close(),
   }
 }

@@ -166,6 +166,20 @@ describe('a lease on SQS', () => {
 })
 
 describe('a message received by a poll', () => {
+  it('is handed out again if the lease of its abandoned claim ended during the poll', async () => {
+    const { add, advance, open } = await scene()
+    const pending = [6 * second]
+    // It came while the poll was under way, and the lease ended then.
+    const store = await open(() => advance(pending.pop() ?? 0))
+    const claim = () => store.claim([{ queue: 'mail', limit: 1 }], { worker: 'w', leaseMs: 5 * second })
+    await add([{ id: 'a' }])
+    expect((await claim()).claims).toMatchObject([{ id: 'a', attempt: 1 }])
+    expect((await claim()).claims).toEqual([])
+    expect(await store.wait(['mail'], 1_000, new AbortController().signal)).toEqual(['mail'])
+
+    expect((await claim()).claims).toMatchObject([{ id: 'a', attempt: 2 }])
+  })
+
   it('is put back when the store closes, and others can receive it at once', async () => {
     const { add, store, open } = await scene()
     const other = await open()

@@ -201,14 +201,15 @@ export class Receiver {
       MessageAttributeNames: [],
     }
     const { Messages = [] } = await this.#api.call('ReceiveMessage', input, signal)
-    this.#asked = { askedAt: this.#clock.mono(), empties: Messages.length > 0 ? 0 : this.#asked.empties + 1 }
+    const answeredAt = this.#clock.mono()
+    this.#asked = { askedAt: answeredAt, empties: Messages.length > 0 ? 0 : this.#asked.empties + 1 }
     // In a long poll they were hidden when they came, and not when it began.
-    const until = (waitS > 0 ? this.#clock.mono() : receivedAt) + hiddenS * 1_000
+    const until = (waitS > 0 ? answeredAt : receivedAt) + hiddenS * 1_000
     const messages: ReceivedMessage[] = []
     const others: Promise<unknown>[] = []
     for (const message of Messages) {
       const arrival = arrivalOf(message, this.#clock.now(), { receivedAt, hiddenUntil: until }, this.queue.isFifo)
-      if (this.#isDuplicate(arrival.message)) continue
+      if (this.#isDuplicate(arrival.message, answeredAt)) continue
       if (arrival.kind === 'job') {
         this.#held.arrived(arrival.message)
         messages.push(arrival.message)
@@ -235,12 +236,12 @@ export class Receiver {
 
   /**
    * SQS sometimes delivers a message twice. One that is still here is not handed out again, and one that has ended is
-   * deleted.
+   * deleted. `answeredAt`: on the monotonic clock; a long poll may have begun when it was still hidden.
    */
-  #isDuplicate({ messageId, receipt, receivedAt, hiddenUntil }: ReceivedMessage): boolean {
+  #isDuplicate({ messageId, receipt, receivedAt, hiddenUntil }: ReceivedMessage, answeredAt: number): boolean {
     const before = this.#held.here(messageId)
     // Its former holder has given it up without a word.
-    if (before !== undefined && before.hiddenUntil <= receivedAt) this.#held.left(before)
+    if (before !== undefined && before.hiddenUntil <= answeredAt) this.#held.left(before)
     else if (before !== undefined) {
       Object.assign(before, { receipt, receivedAt, hiddenUntil: Math.max(hiddenUntil, before.hiddenUntil) })
       return true
