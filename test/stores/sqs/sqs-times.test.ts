@@ -180,6 +180,22 @@ describe('a message received by a poll', () => {
     expect((await claim()).claims).toMatchObject([{ id: 'a', attempt: 2 }])
   })
 
+  it('is not sent anew when the store closes if its time was over and another has run it', async () => {
+    const { add, store, open, advance } = await scene()
+    const other = await open()
+    const claim = () => other.claim([{ queue: 'mail', limit: 1 }], { worker: 'w', leaseMs: 30_000 })
+    await add([{ id: 'a' }])
+    expect(await store.wait(['mail'], 1_000, new AbortController().signal)).toEqual(['mail'])
+    advance(36 * second)
+    const { claims } = await claim()
+    expect(claims).toMatchObject([{ id: 'a' }])
+    const { queue, id, fence } = claims[0]!
+    expect(await other.settle([{ queue, id, fence, kind: 'complete' }])).toEqual(['ok'])
+    await store.close()
+
+    expect((await claim()).claims).toEqual([])
+  })
+
   it('is put back when the store closes, and others can receive it at once', async () => {
     const { add, store, open } = await scene()
     const other = await open()

@@ -156,12 +156,17 @@ export class Receiver {
     this.#watch()
   }
 
-  /** That they were received here counts as no attempt, except in a FIFO queue, where a message must keep its place. */
+  /**
+   * That they were received here counts as no attempt, except in a FIFO queue, where a message must keep its place, and
+   * for a message whose time is over: it is visible already, and another may have run it.
+   */
   #putBack(messages: readonly ReceivedMessage[]): Promise<void> {
+    const mono = this.#clock.mono()
     for (const message of messages) this.#held.left(message)
     const puts = messages.map(async (message) => {
-      const { receipt, attempt } = message
+      const { receipt, attempt, hiddenUntil } = message
       if (this.queue.isFifo) return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
+      if (hiddenUntil <= mono) return undefined
       await this.queue.send(messageAnew(message, { attempts: attempt - 1 }))
       return this.queue.deletes.add({ ReceiptHandle: receipt })
     })
