@@ -1,8 +1,11 @@
 /** Enqueueing by SQL: from triggers, and from programs in other languages. */
 
 import { mostFieldBytes, mostFields } from '../../../core/job/job-fields.js'
+import { endedStates } from '../schema/postgres-tables.js'
 import type { SqlFunction } from '../schema/sql-function.js'
 import { newJobs } from '../work/enqueue-functions.js'
+
+const { kept, dead } = endedStates
 
 /** The columns of the new job; those that are not here have their default. */
 const given: Readonly<Record<string, string>> = {
@@ -29,8 +32,8 @@ const inUs = (
 
 /**
  * `enqueue(queue, task, input, options)` returns the id of the job. Input is `json`, because `jsonb` would change its text. Options: `id`,
- * `delay`, `runAt`, `expiresIn`, `priority`, `meta`, `fields`, `wake`. What it refuses
- * ends the transaction, because a trigger that ignored an answer would lose the job.
+ * `delay`, `runAt`, `expiresIn`, `priority`, `meta`, `fields`, `wake`. An id that waits, runs or is remembered enqueues nothing.
+ * What it refuses ends the transaction, because a trigger that ignored an answer would lose the job: so does an id in the morgue.
  */
 export const sqlEnqueue: SqlFunction = {
   name: 'enqueue',
@@ -38,7 +41,7 @@ export const sqlEnqueue: SqlFunction = {
   returns: 'text',
   forUsers: { version: 1 },
   body: `#variable_conflict use_variable
-DECLARE q @.queue; job_id text; answer json; unknown text; delay_us bigint; expires_us bigint;
+DECLARE q @.queue; job_id text; answer json; unknown text; delay_us bigint; expires_us bigint; known @.ended; is_free boolean;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE name = enqueue.queue COLLATE "C" AND kind = 'plain' LIMIT 1;
   IF q.qid IS NULL THEN
@@ -68,12 +71,28 @@ BEGIN
   input := coalesce(input, 'null');
   delay_us := ${inUs('delay')};
   expires_us := ${inUs('expiresIn')};
-  answer := @.enqueue_in_1(p_q => q.qid, ${columns.join(', ')},
-    p_new => NOT options ? 'id', p_wakes => coalesce((options ->> 'wake')::boolean, true));
-  IF answer ->> 'done' <> 'ok' THEN
-    RAISE EXCEPTION 'millrace: queue ''%'' is %', enqueue.queue, answer ->> 'done'
-      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Nothing was enqueued. Try again when its workers have caught up.';
-  END IF;
+  LOOP
+    answer := @.enqueue_in_1(p_q => q.qid, ${columns.join(', ')},
+      p_new => NOT options ? 'id', p_wakes => coalesce((options ->> 'wake')::boolean, true));
+    IF answer ->> 'done' <> 'ok' THEN
+      RAISE EXCEPTION 'millrace: queue ''%'' is %', enqueue.queue, answer ->> 'done'
+        USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Nothing was enqueued. Try again when its workers have caught up.';
+    END IF;
+    EXIT WHEN answer ->> 'added' IS NULL;
+    -- The id is taken: by a job, or by what is kept of one that has ended, which may be out of date.
+    SELECT * INTO known FROM @.ended x WHERE x.id = job_id COLLATE "C" AND x.qid + 0 = q.qid;
+    EXIT WHEN known.id IS NULL AND EXISTS (SELECT FROM @.job j WHERE j.id = job_id COLLATE "C" AND j.qid + 0 = q.qid);
+    CONTINUE WHEN known.id IS NULL;
+    is_free := CASE known.state WHEN ${dead} THEN known.finished_ms <= @.us() / 1000 - q.dead_age_ms
+      WHEN ${kept} THEN known.finished_ms + known.remember_ms <= @.us() / 1000 ELSE known.until_ms <= @.us() / 1000 END;
+    IF is_free THEN
+      PERFORM @.drop_1(q.qid, job_id, known.state);
+      CONTINUE;
+    END IF;
+    EXIT WHEN known.state <> ${dead};
+    RAISE EXCEPTION 'millrace: a job with the id ''%'' is in the morgue of queue ''%''', job_id, enqueue.queue
+      USING ERRCODE = 'object_not_in_prerequisite_state', HINT = 'Nothing was enqueued. Revive that job or delete it, or give the new one another id.';
+  END LOOP;
   RETURN job_id;
 END`,
 }

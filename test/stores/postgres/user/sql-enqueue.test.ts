@@ -1,6 +1,6 @@
 /** The function `enqueue` in SQL: for triggers, and for programs in other languages. */
 
-import { defineTask, millrace } from 'millrace'
+import { bury, defineTask, millrace } from 'millrace'
 import pg from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
 import { nextEvent } from '../../../next-event.js'
@@ -13,9 +13,13 @@ async function scene() {
   const bill = defineTask({
     name: 'bill',
     queue: 'bills',
-    run: async (input: unknown, { job }) => void seen.push({ input, id: job.id, meta: job.meta }),
+    run: async (input: { readonly returns?: number; readonly dies?: true }, { job }) => {
+      seen.push({ input, id: job.id, meta: job.meta })
+      return input.dies ? bury('refused') : input.returns
+    },
   })
-  const mill = millrace({ store, tasks: [bill], queues: { bills: { maxPending: 3 } } })
+  const queue = { maxPending: 3, retention: { dead: { age: '30d' } } } as const
+  const mill = millrace({ store, tasks: [bill], queues: { bills: queue } })
   onTestFinished(() => mill.close())
   await mill.ready()
   const sql = new pg.Client((await workerPostgres()).url)
@@ -62,6 +66,44 @@ it('takes an id, a delay, a priority, meta, and keeps the text of the input', as
     { payload: '{"b": 1,  "a": 2}', meta: '{"by": "sql"}', rank: -7, later: true, lasts: '3600000' },
   ])
   expect((await mill.depths(['bills']))[0]).toMatchObject({ scheduled: 1, ready: 0 })
+})
+
+const own = { id: 'own' }
+
+it.each([
+  ['the memory of it has ended', '{}', 'job.completed', 'until_ms = 1'],
+  ['only the result of its job is kept', '{"returns": 1}', 'job.completed', 'remember_ms = 0'],
+  ['its job has been dead for as long as dead jobs are kept', '{"dies": true}', 'job.buried', 'finished_ms = 1'],
+] as const)('an id is free once %s, though nothing of its queue has ended since', async (_, input, end, late) => {
+  const { mill, sql, schema, seen, enqueue } = await scene()
+  const ended = nextEvent(mill, end)
+  await enqueue('bills', 'bill', input, own)
+  await mill.worker().start()
+  await ended
+  const { rowCount } = await sql.query(`UPDATE ${schema}.ended SET ${late} WHERE id = 'own'`)
+  expect(rowCount).toBe(1)
+  const again = nextEvent(mill, 'job.completed')
+  expect(await enqueue('bills', 'bill', '{}', own)).toBe('own')
+  await again
+
+  expect(seen).toMatchObject([{ id: 'own' }, { id: 'own', input: {} }])
+})
+
+it('an id that is remembered enqueues nothing, and one in the morgue is refused', async () => {
+  const { mill, seen, enqueue } = await scene()
+  const [completed, buried] = [nextEvent(mill, 'job.completed'), nextEvent(mill, 'job.buried')]
+  await enqueue('bills', 'bill', '{}', own)
+  await enqueue('bills', 'bill', '{"dies": true}', { id: 'dead' })
+  await mill.worker().start()
+  await Promise.all([completed, buried])
+  expect(await enqueue('bills', 'bill', '{}', own)).toBe('own')
+  await expect(enqueue('bills', 'bill', '{}', { id: 'dead' })).rejects.toMatchObject({
+    message: "millrace: a job with the id 'dead' is in the morgue of queue 'bills'",
+    hint: expect.stringContaining('Revive that job or delete it'),
+  })
+
+  expect(seen).toHaveLength(2)
+  expect((await mill.depths(['bills']))[0]).toMatchObject({ ready: 0, running: 0, dead: 1 })
 })
 
 it('takes fields, by which the job is found', async () => {
