@@ -23,7 +23,7 @@ export const enqueueJobs = sqlFunction(
   'json',
   `DECLARE
   t bigint := @.us(); q @.queue; wanted int := cardinality(p_ids); room bigint; inserted text[]; grps text[]; dues bigint[]; again text[] := '{}'; way int;
-  is_ours boolean := cardinality(p_calls) > 0; s @.queue_state;
+  late text[]; is_ours boolean := cardinality(p_calls) > 0; s @.queue_state;
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.draining THEN
@@ -72,6 +72,21 @@ BEGIN
       ORDER BY o) u
     ON CONFLICT (id, qid) DO NOTHING RETURNING id, grp, abs(stamp) AS due)
   SELECT array_agg(id), array_agg(grp), array_agg(due) INTO inserted, grps, dues FROM made;
+  IF NOT p_new AND cardinality(inserted) > 0 THEN
+    -- The insert waited for whoever was ending a job of this id, and is older than what that has left of it.
+    late := array(SELECT id FROM @.ended WHERE id = ANY (inserted) AND qid + 0 = p_q);
+    IF cardinality(late) > 0 THEN
+      DELETE FROM @.job WHERE id = ANY (late) AND qid + 0 = p_q;
+      SELECT array_agg(id), array_agg(grp), array_agg(due) INTO inserted, grps, dues
+        FROM unnest(inserted, grps, dues) u (id, grp, due) WHERE NOT id = ANY (late);
+    END IF;
+    IF cardinality(inserted) > 0 AND current_setting('transaction_isolation') <> 'read committed' THEN
+      -- Such a transaction sees nothing newer than itself: what others have left since is in the way of a row, and fails it.
+      INSERT INTO @.ended (qid, state, rank, attempt, crashes, stamp, created_ms, finished_ms, remember_ms, id, task)
+        SELECT p_q, 7, 0, 0, 0, 0, 0, 0, 0, id, '' FROM unnest(inserted) id ON CONFLICT DO NOTHING;
+      DELETE FROM @.ended WHERE id = ANY (inserted) AND qid + 0 = p_q;
+    END IF;
+  END IF;
   IF cardinality(inserted) > 0 THEN INSERT INTO @.tally (qid, waiting) VALUES (p_q, cardinality(inserted)); END IF;
   IF p_fields IS NOT NULL THEN
     -- Of two jobs of an id the first is added.

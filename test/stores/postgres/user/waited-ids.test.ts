@@ -1,0 +1,91 @@
+/** Enqueues of an id that a transaction which is still open has: it ends the job of this id, or adds it. */
+
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { lentPostgresAddress, testClient } from '../../../worker-postgres.js'
+
+const queue = 'mail'
+const worker = { worker: 'worker01', leaseMs: 30_000 }
+const job = (id: string) => ({ id, task: 'send', payload: '{}', priority: 0, rememberMs: 60_000 })
+const call = (id: string) => ({ callId: `call of ${id}`, queue, jobs: [job(id)] })
+
+/** Two processes on one queue, and a transaction that is open. */
+async function scene(begin = 'BEGIN') {
+  const address = postgresAddress(await lentPostgresAddress())
+  const opened = async () => {
+    const store = new PostgresStore({ address })
+    onTestFinished(() => store.close())
+    await store.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+    return store
+  }
+  const [store, other] = [await opened(), await opened()]
+  const [user, admin] = [await testClient(), await testClient()]
+  await user.query(begin)
+  const [{ pid }] = (await user.query('SELECT pg_backend_pid() AS pid')).rows as [{ pid: number }]
+  const isWaitedFor = () =>
+    expect
+      .poll(
+        async () =>
+          (await admin.query('SELECT FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))', [pid])).rowCount,
+        { interval: 5 },
+      )
+      .toBeGreaterThan(0)
+  const claimed = async (id: string) => {
+    await store.enqueue([{ ...call(id), callId: `first of ${id}` }])
+    return (await store.claim([{ queue, limit: 1 }], worker)).claims[0]!
+  }
+  return { store, other, user, claimed, isWaitedFor, schema: address.schema! }
+}
+
+describe('an enqueue of an id', () => {
+  it('whose job ends in the transaction finds it remembered after the commit', async () => {
+    const { store, other, user, claimed, isWaitedFor } = await scene()
+    const { id, fence } = await claimed('a')
+    expect(await store.transactions.complete(user, { queue, id, fence })).toBe(true)
+    const enqueued = other.enqueue([{ ...call('b'), jobs: [job('a'), job('b')] }])
+    await isWaitedFor()
+    await user.query('COMMIT')
+
+    expect(await enqueued).toEqual([['duplicate', 'added']])
+    const { claims } = await other.claim([{ queue, limit: 9 }], worker)
+    expect(claims.map((claim) => claim.id)).toEqual(['b'])
+    expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
+  })
+
+  it('whose job is buried in the transaction finds it in the morgue, from where it comes back', async () => {
+    const { store, other, user, claimed, isWaitedFor, schema } = await scene()
+    const { id, fence } = await claimed('a')
+    const end = { id, fence, to: 'dead', attempt: 1, crashes: 0, error: 'no', reason: 'exhausted' }
+    await user.query(`SELECT ${schema}.ends_1(qid, $1) FROM ${schema}.queue`, [JSON.stringify([end])])
+    const enqueued = other.enqueue([call('a')])
+    await isWaitedFor()
+    await user.query('COMMIT')
+
+    expect(await enqueued).toEqual([['dead']])
+    expect(await store.records.morgue.revive(queue, 'all')).toEqual({ changed: 1, more: false })
+    expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
+  })
+
+  it.each(['REPEATABLE READ', 'SERIALIZABLE'])(
+    'fails a transaction with %s if the id was remembered since that began, and no other',
+    async (isolation) => {
+      const { store, user, claimed } = await scene(`BEGIN ISOLATION LEVEL ${isolation}`)
+      const { id, fence } = await claimed('a')
+      expect(await store.settle([{ queue, id, fence, kind: 'complete' }])).toEqual(['ok'])
+      expect(await store.transactions.enqueue(user, { queue, jobs: [job('b')] })).toEqual(['added'])
+      await expect(store.transactions.enqueue(user, { queue, jobs: [job('a')] })).rejects.toMatchObject({
+        code: '40001',
+      })
+      await user.query('ROLLBACK')
+      await user.query(`BEGIN ISOLATION LEVEL ${isolation}`)
+      expect(await store.transactions.enqueue(user, { queue, jobs: [job('a')] })).toEqual(['duplicate'])
+      expect(await store.transactions.enqueue(user, { queue, jobs: [job('b')] })).toEqual(['added'])
+      await user.query('COMMIT')
+
+      const { claims } = await store.claim([{ queue, limit: 9 }], worker)
+      expect(claims.map((claim) => claim.id)).toEqual(['b'])
+      expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
+    },
+  )
+})
