@@ -80,6 +80,23 @@ describe('joins on a Postgres store', () => {
     }
   })
 
+  it('hear in a sweep of an end that could not be delivered, though its settle was answered', async () => {
+    const store = await storeIn('undelivered')
+    const other = new PostgresConnection(postgresAddress(url), 'undelivered')
+    connections.push(other)
+    await addJoin(store, 'join', 1)
+    const claims = await claimRows(store, 'w', 1)
+    await other.transaction('BEGIN', async (ask) => {
+      await ask(`SELECT FROM undelivered.job WHERE id = 'join' FOR UPDATE`)
+      expect(await store.settle(claims.map(completed))).toEqual(['ok'])
+    })
+    expect((await store.depth(['mail'])).depths[0]).toMatchObject({ waiting: 1, ready: 0 })
+
+    await store.joins.sweep('w')
+
+    expect((await store.depth(['mail'])).depths[0]).toMatchObject({ waiting: 0, ready: 1 })
+  })
+
   it('hear in a sweep of ends whose process died before it delivered them', async () => {
     const store = await storeIn('late')
     const other = new PostgresConnection(postgresAddress(url), 'late')

@@ -248,8 +248,9 @@ END`,
 )
 
 /**
- * Removes what is kept of ended jobs beyond its time and number: at most `p_most` of each kind. Takes a queue. Returns `[told,
- * more]`: the number from which on there are reports for joins, or null; and whether more may be left.
+ * Removes what is kept of ended jobs beyond its time and number: at most `p_most` of each kind, and nothing that somebody else has
+ * locked, perhaps a transaction of a user that has enqueued its id again. Takes a queue. Returns `[told, more]`: the number from
+ * which on there are reports for joins, or null; and whether more may be left.
  */
 export const trimEnded = sqlFunction(
   'trim_1',
@@ -259,16 +260,18 @@ export const trimEnded = sqlFunction(
 BEGIN
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   WITH gone AS (DELETE FROM @.ended WHERE ctid = ANY (array(SELECT ctid FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state > 4
-      ORDER BY until_ms LIMIT p_most)) RETURNING id),
+      ORDER BY until_ms LIMIT p_most FOR UPDATE SKIP LOCKED)) RETURNING id),
   notes AS (DELETE FROM @.checkpoint WHERE qid = p_q AND id IN (SELECT id FROM gone))
   SELECT count(*) = p_most INTO more FROM gone;
   DELETE FROM @.expected WHERE qid = p_q AND until_ms <= ms;
   -- Of a dropped result the memory of its id may stay.
   over := CASE WHEN q.results_limit IS NULL THEN 0 ELSE least(p_most, (SELECT count(*) FROM @.ended WHERE qid = p_q AND state = 3) - q.results_limit) END;
   WITH old AS (
-    (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state = 3 ORDER BY until_ms LIMIT p_most)
-    UNION (SELECT c FROM (SELECT ctid AS c, id FROM @.ended WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms, seq
-      LIMIT greatest(over, 0)) o WHERE NOT EXISTS (SELECT FROM @.expected w WHERE w.id = o.id AND w.qid + 0 = p_q))),
+    SELECT c FROM (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND until_ms <= ms AND state = 3 ORDER BY until_ms LIMIT p_most
+      FOR UPDATE SKIP LOCKED) late
+    UNION SELECT c FROM (SELECT ctid AS c FROM @.ended WHERE ctid = ANY (array(SELECT c FROM (
+        SELECT ctid AS c, id FROM @.ended WHERE qid = p_q AND state = 3 ORDER BY qid, state, finished_ms, seq LIMIT greatest(over, 0)) o
+        WHERE NOT EXISTS (SELECT FROM @.expected w WHERE w.id = o.id AND w.qid + 0 = p_q))) FOR UPDATE SKIP LOCKED) many),
   notes AS (DELETE FROM @.checkpoint WHERE qid = p_q AND id IN (SELECT id FROM @.ended WHERE ctid IN (SELECT c FROM old))),
   known AS (UPDATE @.ended SET state = 7, until_ms = finished_ms + remember_ms, reason = CASE WHEN result IS NOT NULL THEN 'result-dropped' END, result = NULL, payload = NULL, meta = NULL
     WHERE ctid IN (SELECT c FROM old) AND finished_ms + remember_ms > ms),
@@ -277,8 +280,11 @@ BEGIN
   over := CASE WHEN q.dead_count IS NULL THEN 0
     ELSE least(p_most, (SELECT coalesce(sum(dead), 0) FROM @.tally WHERE qid = p_q) - (q.dead_count + q.shards - 1) / q.shards) END;
   WITH old AS (
-    (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND state = 4 AND finished_ms <= ms - q.dead_age_ms ORDER BY qid, state, finished_ms LIMIT p_most)
-    UNION (SELECT ctid FROM @.ended WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq, id LIMIT greatest(over, 0))),
+    SELECT c FROM (SELECT ctid AS c FROM @.ended WHERE qid = p_q AND state = 4 AND finished_ms <= ms - q.dead_age_ms
+      ORDER BY qid, state, finished_ms LIMIT p_most FOR UPDATE SKIP LOCKED) late
+    UNION SELECT c FROM (SELECT ctid AS c FROM @.ended WHERE ctid = ANY (array(
+        SELECT ctid FROM @.ended WHERE qid = p_q AND state = 4 ORDER BY qid, state, finished_ms, seq, id LIMIT greatest(over, 0)))
+      FOR UPDATE SKIP LOCKED) many),
   gone AS (DELETE FROM @.ended WHERE ctid IN (SELECT c FROM old) RETURNING *),
   payloads AS (DELETE FROM @.payload p USING gone g WHERE p.head = g.head),
   notes AS (DELETE FROM @.checkpoint c USING gone g WHERE c.id = g.id AND c.qid = g.qid)

@@ -260,7 +260,8 @@ export class PostgresEnqueue {
         outcome: 'ok' | 'full' | 'draining' | 'stale',
         told?: number | null,
       ]
-      if (outcome === 'ok' && typeof told === 'number') await this.#reports?.deliver(told)
+      // It is committed: a sweep makes up for reports that are not delivered.
+      if (outcome === 'ok' && typeof told === 'number') await this.#reports?.deliver(told).catch(() => {})
       if (outcome === 'ok') return answer
       if (outcome !== 'stale') return outcome
     }

@@ -228,7 +228,8 @@ export class PostgresRecovery {
 
   /**
    * Jobs have ended. `trims`: more may be kept of them than may be. `told`: the number from which on there are reports for joins;
-   * null: there are none. `tell`: delivers them.
+   * null: there are none. `tell`: delivers them. Never rejects, as the ends are committed: the next end makes up for a trim that fails,
+   * and a sweep for reports that are not delivered.
    */
   async ended(
     queue: NumberedQueue,
@@ -240,14 +241,14 @@ export class PostgresRecovery {
     this.#connection.call(tellAll, [topics.endsOf(queue.qid)]).catch(() => {})
     const trimmed = trims || this.#isTrimDue(queue) ? await this.#trim(queue) : null
     const from = told ?? trimmed
-    if (from !== null) await tell(from)
+    if (from !== null) await tell(from).catch(() => {})
   }
 
-  /** Jobs of the queue may have ended in transactions of users. */
+  /** Jobs of the queue may have ended in transactions of users. Never rejects: the upkeep behind claims does the same. */
   async endedInside(queue: NumberedQueue): Promise<void> {
-    const folded = (await this.#connection.call(foldLeft, [queue.qid])) as [told: number | null, freed: boolean] | null
+    const folded = await this.#connection.call(foldLeft, [queue.qid]).catch(() => null)
     if (folded === null) return
-    const [told, freed] = folded
+    const [told, freed] = folded as [told: number | null, freed: boolean]
     if (freed) ringFreed(this.#connection, queue.qid)
     await this.ended(queue, false, told)
   }
@@ -258,8 +259,10 @@ export class PostgresRecovery {
     return last === undefined || last.limits !== limits || last.againAt <= systemClock.mono()
   }
 
+  /** One that fails is due again at the next end. */
   async #trim({ qid, limits }: NumberedQueue): Promise<number | null> {
-    const [told, more] = (await this.#connection.call(trimEnded, [qid, trimLimit])) as [number | null, boolean]
+    const trimmed = await this.#connection.call(trimEnded, [qid, trimLimit]).catch(() => [null, true])
+    const [told, more] = trimmed as [number | null, boolean]
     this.#trimmed.set(qid, { limits, againAt: more ? Number.NEGATIVE_INFINITY : systemClock.mono() + trimEveryMs })
     return told
   }

@@ -139,15 +139,18 @@ export class PostgresSettle {
     if (queue.kind === 'plain' && places.some((i) => answers[i] === 'gone')) await this.#recovery.endedInside(queue)
   }
 
-  /** Something of the queue waits again from this instant on, unless the lead asks before; null: nothing does. */
+  /**
+   * Something of the queue waits again from this instant on, unless the lead asks before; null: nothing does. Never rejects, as the
+   * ends are committed: one ring too many does no harm.
+   */
   async #ringAt({ qid }: NumberedQueue, due: number | null, now: number): Promise<void> {
     if (due === null) return
     const isReady = due <= now
     if (!isReady) {
-      const { queues } = (await this.#connection.call(lookForWork, [[qid], false])) as {
+      const found = (await this.#connection.call(lookForWork, [[qid], false]).catch(() => ({ queues: [] }))) as {
         queues: ({ lead: string | null; wake: number | null } | null)[]
       }
-      const { lead = null, wake = null } = queues[0] ?? {}
+      const { lead = null, wake = null } = found.queues[0] ?? {}
       const known = lead === null || wake === null ? undefined : { worker: lead, wakeAt: wake }
       if (isLed(known, now) && known.wakeAt <= due) return
     }

@@ -1,4 +1,4 @@
-/** Enqueues of an id that a transaction which is still open has: it ends the job of this id, or adds it. */
+/** Ids that a transaction which is still open has: it ends the job of such an id, or adds it. */
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
@@ -16,7 +16,7 @@ async function scene(begin = 'BEGIN') {
   const opened = async () => {
     const store = new PostgresStore({ address })
     onTestFinished(() => store.close())
-    await store.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+    await store.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: { ageMs: 86_400_000 } }])
     return store
   }
   const [store, other] = [await opened(), await opened()]
@@ -35,7 +35,8 @@ async function scene(begin = 'BEGIN') {
     await store.enqueue([{ ...call(id), callId: `first of ${id}` }])
     return (await store.claim([{ queue, limit: 1 }], worker)).claims[0]!
   }
-  return { store, other, user, claimed, isWaitedFor, schema: address.schema! }
+  const ask = async (text: string) => (await admin.query(text.replaceAll('@.', `${address.schema}.`))).rows
+  return { opened, store, other, user, claimed, isWaitedFor, ask, schema: address.schema! }
 }
 
 describe('an enqueue of an id', () => {
@@ -88,4 +89,54 @@ describe('an enqueue of an id', () => {
       expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
     },
   )
+})
+
+describe('while a transaction is open that has enqueued an id again', () => {
+  it.each([
+    ['which is no longer remembered', { kind: 'complete' }, 'until_ms = 1'],
+    [
+      'of which a result was kept',
+      { kind: 'complete', result: { payload: '1', keepMs: 60_000 } },
+      'until_ms = 1, remember_ms = 0',
+    ],
+    ['which was dead for long', { kind: 'bury' }, 'finished_ms = 1'],
+  ] as const)('%s, other jobs of the queue end and are recovered', async (_, end, late) => {
+    const { opened, store, other, user, claimed, ask } = await scene()
+    const ended = async (id: string) => ({ queue, id, fence: (await claimed(id)).fence })
+    expect(
+      await store.settle([
+        { ...(await ended('a')), ...end },
+        { ...(await ended('b')), ...end },
+      ]),
+    ).toEqual(['ok', 'ok'])
+    await ask(`UPDATE @.ended SET ${late}`)
+    expect(await store.transactions.enqueue(user, { queue, jobs: [job('a')] })).toEqual(['added'])
+    expect(await other.settle([{ ...(await ended('c')), kind: 'complete' }])).toEqual(['ok'])
+    // What is too old and not locked has gone.
+    expect(await ask('SELECT id FROM @.ended ORDER BY id')).toEqual([{ id: 'a' }, { id: 'c' }])
+    await ended('d')
+    await ask('UPDATE @.bunch SET lease_ms = 0')
+    await ask('UPDATE @.queue_state SET lease_floor = 0')
+    const { crashed } = await (await opened()).claim([{ queue, limit: 1 }], worker)
+    expect(crashed.map(({ id }) => id)).toEqual(['d'])
+    await user.query('COMMIT')
+
+    const { claims } = await store.claim([{ queue, limit: 1 }], worker)
+    expect(claims.map(({ id }) => id)).toEqual(['a'])
+    expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
+  })
+})
+
+it('a settle that is committed is answered, though what is to follow it fails', async () => {
+  const { store, other, user, claimed, ask, schema } = await scene()
+  const [a, b] = [await claimed('a'), await claimed('b')]
+  // Nothing can be trimmed.
+  await user.query(`LOCK TABLE ${schema}.expected`)
+  expect(await other.settle([{ queue, id: 'a', fence: a.fence, kind: 'complete' }])).toEqual(['ok'])
+  await user.query('COMMIT')
+  await ask('UPDATE @.ended SET until_ms = 1')
+  expect(await other.settle([{ queue, id: 'b', fence: b.fence, kind: 'complete' }])).toEqual(['ok'])
+
+  expect(await ask('SELECT id FROM @.ended')).toEqual([{ id: 'b' }])
+  expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
 })
