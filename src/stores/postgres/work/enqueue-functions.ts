@@ -104,7 +104,8 @@ BEGIN
     -- A call that is sent again now finds which of its jobs were added, and decides about the others.
     inserted := coalesce(inserted, '{}');
     INSERT INTO @.call (at_ms, qid, ids, counts, answers) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts,
-      string_agg(CASE WHEN id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o) FROM unnest(p_ids) WITH ORDINALITY x (id, o) HAVING is_ours;
+      string_agg(CASE WHEN nth = 1 AND id = ANY (inserted) THEN 'a' ELSE '?' END, '' ORDER BY o)
+      FROM (SELECT id, o, row_number() OVER (PARTITION BY id ORDER BY o) AS nth FROM unnest(p_ids) WITH ORDINALITY u (id, o)) x HAVING is_ours;
   END IF;
   -- Only jobs that are due later ask who leads.
   IF p_delays IS NOT NULL OR p_runs IS NOT NULL THEN ${readState('p_q')}; END IF;
@@ -227,16 +228,15 @@ END`,
 
 /**
  * Takes a queue, a call id, and how long calls are remembered, in ms, and how many of them. Returns null for an unknown call, otherwise
- * `[ids, counts, answers]` of the latest row that names it; answers that are null mean: all were added.
+ * `[ids, counts, answers]` of each row that names it, the first of them first; answers that are null mean: all were added.
  */
 export const recallCall = sqlFunction(
-  'recall_1',
+  'recall_2',
   'p_q int, p_call text, p_for bigint, p_most int',
   'json',
   `BEGIN
-  RETURN (SELECT json_build_array(string_to_array(ids, E'\\x1f'), counts, answers) FROM @.call c
-    WHERE (SELECT coalesce(sum(coalesce(cardinality(l.counts), 1)), 0) FROM @.call l WHERE l.qid = p_q AND l.n > c.n) < p_most AND qid = p_q AND at_ms > @.us() / 1000 - p_for AND position(E'\\x1f' || p_call || E'\\x1f' IN E'\\x1f' || ids || E'\\x1f') > 0
-    ORDER BY n DESC LIMIT 1);
+  RETURN (SELECT json_agg(json_build_array(string_to_array(ids, E'\\x1f'), counts, answers) ORDER BY n) FROM @.call c
+    WHERE (SELECT coalesce(sum(coalesce(cardinality(l.counts), 1)), 0) FROM @.call l WHERE l.qid = p_q AND l.n > c.n) < p_most AND qid = p_q AND at_ms > @.us() / 1000 - p_for AND position(E'\\x1f' || p_call || E'\\x1f' IN E'\\x1f' || ids || E'\\x1f') > 0);
 END`,
 )
 

@@ -178,17 +178,14 @@ export class PostgresEnqueue {
     queue: NumberedQueue,
     call: Pick<EnqueueCall, 'callId' | 'jobs'>,
   ): Promise<(Enqueued | undefined)[] | undefined> {
-    const found = await this.#connection.call(recallCall, [queue.qid, call.callId, callMemoryMs, callMemoryCount])
-    if (found === null) return undefined
-    const [ids, counts, answers] = found as [string[], number[] | null, string | null]
-    const at = ids.indexOf(call.callId)
-    const start = (counts ?? []).slice(0, at).reduce((sum, count) => sum + count, 0)
-    const count = counts?.[at] ?? answers?.length ?? call.jobs.length
-    if (answers === null) return new Array(count).fill('added')
-    return [...answers.slice(start, start + count)].map((letter) => letters[letter as keyof typeof letters])
+    const values = [queue.qid, call.callId, callMemoryMs, callMemoryCount]
+    const found = (await this.#connection.call(recallCall, values)) as RecalledRow[] | null
+    const [first, ...others] = found?.map((row) => rememberedIn(row, call)) ?? []
+    // Each time that it was sent it may have decided about some of its jobs only.
+    return first?.map((one, i) => others.reduce((known, answers) => known ?? answers[i], one))
   }
 
-  /** Calls of one queue that were not sent before. */
+  /** Calls of one queue that were not sent before, as far as is known; one of which that is not known comes alone. */
   async #send(queue: NumberedQueue, calls: readonly PushedPart[]): Promise<Enqueued[][]> {
     const jobs = calls.flatMap((call) => call.jobs)
     const isNew = calls.every(({ hasNewIds }) => hasNewIds === true)
@@ -200,21 +197,29 @@ export class PostgresEnqueue {
       for (const call of calls) apart.push(...(await this.#send(queue, [call])))
       return apart
     }
-    return this.answered(queue, calls, answer as EnqueueAnswer)
+    const { done, added } = answer as EnqueueAnswer
+    // An id may be taken by this very call: the commit of the first time that it was sent has come meanwhile.
+    const isTaken = done === 'ok' && added !== null
+    const before = isTaken && calls[0]!.isResent ? await this.recalled(queue, calls[0]!) : undefined
+    return this.answered(queue, calls, answer as EnqueueAnswer, before)
   }
 
-  /** The answers to calls that `enqueue_1` has carried out: decides about the jobs that it did not add, and rings. */
+  /**
+   * The answers to calls that `enqueue_1` has carried out: decides about the jobs that it did not add, and rings. `before`: the
+   * answers that it was given before.
+   */
   async answered(
     queue: NumberedQueue,
     calls: readonly EnqueueCall[],
     { t, done, added, again, lead, wake, limited }: EnqueueAnswer,
+    before: readonly (Enqueued | undefined)[] = [],
   ): Promise<Enqueued[][]> {
     const jobs = calls.flatMap((call) => call.jobs)
     const counts = calls.map((call) => call.jobs.length)
     if (done !== 'ok' && done !== 'apart') return calls.map((call) => call.jobs.map(() => done))
     const left = new Set(added ?? [])
-    const known = jobs.map(({ id }) =>
-      added === null || left.delete(id) ? 'added' : again.includes(id) ? 'duplicate' : undefined,
+    const known = jobs.map(({ id }, i) =>
+      added === null || left.delete(id) ? 'added' : (before[i] ?? (again.includes(id) ? 'duplicate' : undefined)),
     )
     const answers = await this.#decided(queue, jobs, known)
     const coming = jobs.filter((_, i) => answers[i] === 'added' || answers[i] === 'replaced')
@@ -292,6 +297,20 @@ interface PushAnswer {
 /** A part of a call, and where the answers to its jobs belong. */
 interface AnsweredPart extends PushedPart {
   readonly answers: Enqueued[]
+}
+
+type RecalledRow = [ids: string[], counts: number[] | null, answers: string | null]
+
+/** What a row of the memory of calls says of a call; undefined for a job that is not decided. */
+function rememberedIn(
+  [ids, counts, answers]: RecalledRow,
+  { callId, jobs }: Pick<EnqueueCall, 'callId' | 'jobs'>,
+): (Enqueued | undefined)[] {
+  const at = ids.indexOf(callId)
+  const start = (counts ?? []).slice(0, at).reduce((sum, count) => sum + count, 0)
+  const count = counts?.[at] ?? answers?.length ?? jobs.length
+  if (answers === null) return new Array(count).fill('added')
+  return [...answers.slice(start, start + count)].map((letter) => letters[letter as keyof typeof letters])
 }
 
 /** The part of the call for each shard, in the order of shards. */

@@ -1,8 +1,9 @@
-/** Ids that a transaction which is still open has: it ends the job of such an id, or adds it. */
+/** Ids that a transaction which is still open has: it ends a job of such an id, or adds one. */
 
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { columnsOf } from '#src/stores/postgres/work/postgres-enqueue.js'
 import { lentPostgresAddress, testClient } from '../../../worker-postgres.js'
 
 const queue = 'mail'
@@ -139,4 +140,21 @@ it('a settle that is committed is answered, though what is to follow it fails', 
 
   expect(await ask('SELECT id FROM @.ended')).toEqual([{ id: 'b' }])
   expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
+})
+
+it('a call that is sent again while it still waits for its commit has the answers of the first time', async () => {
+  const { store, user, isWaitedFor, schema } = await scene()
+  await store.enqueue([call('b')])
+  const jobs = ['a', 'b', 'c', 'a'].map(job)
+  const values = [...columnsOf(jobs), false, ['call'], [jobs.length]]
+  const places = values.map((_, i) => `$${i + 1}`)
+  await user.query(`SELECT ${schema}.enqueue_1((SELECT qid FROM ${schema}.queue), ${places.join(', ')})`, values)
+  const again = () => store.enqueue([{ callId: 'call', isResent: true, queue, jobs }])
+  const answers = again()
+  await isWaitedFor()
+  await user.query('COMMIT')
+
+  expect(await answers).toEqual([['added', 'duplicate', 'added', 'duplicate']])
+  expect(await again()).toEqual([['added', 'duplicate', 'added', 'duplicate']])
+  expect((await store.depth([queue])).depths[0]).toMatchObject({ ready: 3 })
 })
