@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode, StoreUnavailableError } from '../../core/errors.js'
 import type { JobKey } from '../../stores/contract/job-records.js'
 import type { GraphAnswer, StoredJoin } from '../../stores/contract/joins.js'
-import type { EnqueueCall, Enqueued } from '../../stores/contract/new-job.js'
+import { areApart, type EnqueueCall, type Enqueued } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
 import { joinsOf } from '../store-facets.js'
 
@@ -13,8 +13,8 @@ import { joinsOf } from '../store-facets.js'
 interface Load {
   readonly calls: EnqueueCall[]
   jobs: number
-  /** One promise for all of them; each call takes its own answer out. */
-  readonly answers: Promise<Enqueued[][]>
+  /** One promise for all of them; each call takes its own answer out, or waits for it. */
+  readonly answers: Promise<readonly (Enqueued[] | Promise<Enqueued[]>)[]>
 }
 
 /** The most jobs that travel together: more would make a store hold its write lock for long. */
@@ -89,7 +89,7 @@ export class Sender {
   }
 
   /** Sends the calls when the tick is over. */
-  async #carry(queue: string, calls: readonly EnqueueCall[]): Promise<Enqueued[][]> {
+  async #carry(queue: string, calls: readonly EnqueueCall[]): Promise<readonly (Enqueued[] | Promise<Enqueued[]>)[]> {
     // The promise of Node's own `timers/promises` takes longer, which counts when jobs come one at a time.
     await new Promise<void>((resolve) => atEndOfTick(resolve))
     if (this.#open.get(queue)?.calls === calls) this.#open.delete(queue)
@@ -98,7 +98,12 @@ export class Sender {
       this.#mostSingle = store.traits.maxBatch
       this.#mostMany = 2 * store.traits.maxBatch
     }
-    return this.#insist((isResent) => store.enqueue(isResent ? calls.map((call) => ({ ...call, isResent })) : calls))
+    const sent = (some: readonly EnqueueCall[]) =>
+      this.#insist((isResent) => store.enqueue(isResent ? some.map((call) => ({ ...call, isResent })) : some))
+    return sent(calls).catch((error: unknown) => {
+      if (!areApart(error)) throw error
+      return calls.map(async (call) => (await sent([{ ...call, isResent: true }]))[0]!)
+    })
   }
 
   async #insist<T>(call: (isResent: boolean) => Promise<T>): Promise<T> {

@@ -98,6 +98,23 @@ export interface NewJob {
  */
 export type Enqueued = 'added' | 'merged' | 'replaced' | 'duplicate' | 'dead' | 'full' | 'draining'
 
+/**
+ * Calls of one enqueue cannot be carried out together, because one of them waits for somebody else: each is to be sent by itself,
+ * as one that was sent before.
+ */
+export class CallsApartError extends Error {
+  readonly callsApart = true
+
+  constructor() {
+    super('these calls cannot be enqueued together: send each by itself, as one that was sent before.')
+  }
+}
+
+/** Whether it is a `CallsApartError`, of whichever copy of this package. */
+export function areApart(error: unknown): error is CallsApartError {
+  return (error as Partial<CallsApartError> | undefined)?.callsApart === true
+}
+
 /** A payload of an ordered job, with its place among the others. */
 export interface ScoredPayload {
   /** Its place among the payloads of its id: ascending, finite. */

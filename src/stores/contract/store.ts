@@ -57,7 +57,8 @@ export interface Store {
   /**
    * Puts jobs into one queue per call. Of the jobs of a call, those in one shard are all accepted or all refused
    * (`'full'` or `'draining'` for each). The store remembers a call id for 1 minute (≤ 10,000 per queue): a call sent
-   * again gets its first answer and changes nothing. A reshard in between forgets the id.
+   * again gets its first answer and changes nothing. A reshard in between forgets the id. With several calls it
+   * may throw `CallsApartError`.
    */
   enqueue(calls: readonly EnqueueCall[]): Promise<Enqueued[][]>
   /**

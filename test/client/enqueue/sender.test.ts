@@ -1,4 +1,4 @@
-import type { EnqueueCall, Enqueued, Store } from 'millrace/store'
+import { CallsApartError, type EnqueueCall, type Enqueued, type Store } from 'millrace/store'
 import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Sender } from '#src/client/enqueue/sender.js'
@@ -143,6 +143,23 @@ describe('the sender', () => {
     await Promise.all(Array.from({ length: 10 }, (_, n) => sender.send(call(n, 250))))
 
     expect(loads).toEqual([1_000, 1_000, 500])
+  })
+
+  it('sends each call by itself if the store asks for that, and none waits for another', async () => {
+    const memory = await store()
+    const enqueue = memory.enqueue.bind(memory)
+    let refuse = (_: Error) => {}
+    memory.enqueue = (batch) => {
+      if (batch.length > 1) return Promise.reject(new CallsApartError())
+      if (batch[0]!.callId === 'c2') return enqueue(batch)
+      return new Promise((_, reject) => (refuse = reject))
+    }
+    const sender = senderOn(memory)
+    const first = expect(sender.send(call(1))).rejects.toThrow('locked')
+
+    expect(await sender.send(call(2))).toEqual(['added'])
+    refuse(new StoreUnavailableError('locked.', { inDoubt: false }))
+    await first
   })
 
   it('sends calls that arrive during a trip with the next one', async () => {

@@ -80,10 +80,19 @@ export function postgresError(where: string, error: unknown, failure: PostgresFa
 
 /** `what`: what a transaction of somebody else has. */
 export function lockedError(what: string): StoreUnavailableError {
-  return new StoreUnavailableError(
+  const error = new StoreUnavailableError(
     `${what} in a transaction that is still open (perhaps one with completeIn or enqueueIn). Nothing was changed by this call. End that transaction, and try again: pg_stat_activity lists the transactions that are open, the oldest by xact_start.`,
     { inDoubt: false },
   )
+  locked.add(error)
+  return error
+}
+
+const locked = new WeakSet<object>()
+
+/** Whether it is an error that `lockedError` has made. */
+export function isLocked(error: unknown): boolean {
+  return locked.has(error as object)
 }
 
 /** The code of an error that the server reported; undefined for one of the driver or the network. */

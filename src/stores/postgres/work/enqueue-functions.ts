@@ -114,6 +114,21 @@ BEGIN
 END`,
 )
 
+/**
+ * Enqueues several calls, of which some have ids that are not new. Takes what `enqueue_1` does, and returns the same; `done` may
+ * be `'locked'` too, which changed nothing: a transaction that is open has one of the ids, and the other calls need not wait for it.
+ */
+export const enqueueTogether = sqlFunction(
+  'enqueue_together_1',
+  `p_q int, ${newJobs}, p_new boolean, p_calls text[], p_counts int[]`,
+  'json',
+  `BEGIN
+  RETURN @.enqueue_1(p_q, ${newJobs.match(/p_\w+/g)!.join(', ')}, p_new, p_calls, p_counts);
+EXCEPTION WHEN lock_not_available THEN
+  RETURN json_build_object('t', @.us() / 1000, 'done', 'locked');
+END`,
+)
+
 /** Enqueues in a transaction of a user. Takes and returns what `enqueue_1` does; `p_wakes`: it may ring. */
 export const enqueueInside = sqlFunction(
   'enqueue_in_1',
@@ -240,4 +255,6 @@ export const recallCall = sqlFunction(
 END`,
 )
 
-export const enqueueFunctions = [enqueueJobs, enqueueInside, takenIds, dropJob, replaceJob, rememberCall, recallCall]
+export const enqueueFunctions = [
+  ...[enqueueJobs, enqueueTogether, enqueueInside, takenIds, dropJob, replaceJob, rememberCall, recallCall],
+]

@@ -1,7 +1,7 @@
 /** Enqueueing into a Postgres store: the calls of a tick are one insert for each queue. */
 
 import { randomUUID } from 'node:crypto'
-import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import { CallsApartError, type EnqueueCall, type Enqueued, type NewJob } from '../../contract/new-job.js'
 import type { TickAnswer } from '../../contract/schedules.js'
 import { groupIn, noteBits, takenBy } from '../../rows/job-row.js'
 import { placesText } from '../../rows/join-row.js'
@@ -11,12 +11,21 @@ import { weightOf } from '../../rules/claim-weight.js'
 import { shardOf } from '../../rules/payloads.js'
 import { answerToTaken, boundedDelayMs } from '../../rules/taken-id.js'
 import { isLed } from '../../rules/wake-lead.js'
+import { isLocked, lockedError } from '../client/postgres-errors.js'
 import { leavePayloads } from '../ordered/inbox-functions.js'
 import { pushPayloads } from '../ordered/push-functions.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import type { FunctionCaller } from '../schema/sql-function.js'
 import { payloadText, storedText } from '../schema/stored-payload.js'
-import { enqueueInside, enqueueJobs, recallCall, rememberCall, replaceJob, takenIds } from './enqueue-functions.js'
+import {
+  enqueueInside,
+  enqueueJobs,
+  enqueueTogether,
+  recallCall,
+  rememberCall,
+  replaceJob,
+  takenIds,
+} from './enqueue-functions.js'
 import type { EndReports } from './job-end.js'
 import { ringFor } from './limited-ring.js'
 import { placesBy } from './places-by.js'
@@ -27,7 +36,7 @@ import type { NumberedQueue, PostgresQueues, QueueShards } from './postgres-sett
 /** The answer of `enqueue_1`. */
 export interface EnqueueAnswer {
   readonly t: number
-  readonly done: 'ok' | 'draining' | 'full' | 'apart'
+  readonly done: 'ok' | 'draining' | 'full' | 'apart' | 'locked'
   readonly added: string[] | null
   readonly again: string[]
   readonly lead: string | null
@@ -65,7 +74,9 @@ export class PostgresEnqueue {
     const parts = calls.flatMap((call, i) =>
       firstOf(call) === i ? [{ ...call, answers: answers[i]!, places: [...call.jobs.keys()] }] : [],
     )
-    await this.#carryOut(parts)
+    await this.#carryOut(parts).catch((error: unknown) => {
+      throw isLocked(error) && calls.length > 1 ? new CallsApartError() : error
+    })
     return calls.map((call) => answers[firstOf(call)]!)
   }
 
@@ -191,7 +202,9 @@ export class PostgresEnqueue {
     const isNew = calls.every(({ hasNewIds }) => hasNewIds === true)
     const ids = calls.map(({ callId }) => callId)
     const counts = calls.map((call) => call.jobs.length)
-    const answer = await this.#connection.call(enqueueJobs, [queue.qid, ...columnsOf(jobs), isNew, ids, counts])
+    const enqueues = isNew || calls.length === 1 ? enqueueJobs : enqueueTogether
+    const answer = await this.#connection.call(enqueues, [queue.qid, ...columnsOf(jobs), isNew, ids, counts])
+    if ((answer as EnqueueAnswer).done === 'locked') throw lockedError(`queue '${queue.name}' has an id of these jobs`)
     if ((answer as EnqueueAnswer).done === 'apart') {
       const apart: Enqueued[][] = []
       for (const call of calls) apart.push(...(await this.#send(queue, [call])))
@@ -216,7 +229,7 @@ export class PostgresEnqueue {
   ): Promise<Enqueued[][]> {
     const jobs = calls.flatMap((call) => call.jobs)
     const counts = calls.map((call) => call.jobs.length)
-    if (done !== 'ok' && done !== 'apart') return calls.map((call) => call.jobs.map(() => done))
+    if (done === 'draining' || done === 'full') return calls.map((call) => call.jobs.map(() => done))
     const left = new Set(added ?? [])
     const known = jobs.map(({ id }, i) =>
       added === null || left.delete(id) ? 'added' : (before[i] ?? (again.includes(id) ? 'duplicate' : undefined)),

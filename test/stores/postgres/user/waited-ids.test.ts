@@ -1,5 +1,6 @@
 /** Ids that a transaction which is still open has: it ends a job of such an id, or adds one. */
 
+import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
@@ -158,3 +159,22 @@ it('a call that is sent again while it still waits for its commit has the answer
   expect(await again()).toEqual([['added', 'duplicate', 'added', 'duplicate']])
   expect((await store.depth([queue])).depths[0]).toMatchObject({ ready: 3 })
 })
+
+it.each([{}, { maxPending: 10 }])(
+  'an enqueue of another id in the same tick does not wait for it (%o)',
+  async (limits) => {
+    const send = defineTask({ name: 'send', queue, run: async (_: number) => {} })
+    const mill = millrace({ store: await lentPostgresAddress(), tasks: [send], queues: { [queue]: limits } })
+    onTestFinished(() => mill.close())
+    await mill.ready()
+    const user = await testClient()
+    await user.query('BEGIN')
+    await mill.enqueueIn(user, send, 1, { id: 'a' })
+    const [a, ...others] = [{ id: 'a' }, { id: 'b' }, {}].map((options) => mill.enqueue(send, 1, options))
+    expect((await Promise.all(others)).map(({ outcome }) => outcome)).toEqual(['added', 'added'])
+    await user.query('COMMIT')
+
+    expect((await a!).outcome).toBe('duplicate')
+    expect((await mill.depths([queue]))[0]).toMatchObject({ ready: 3 })
+  },
+)
