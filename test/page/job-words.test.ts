@@ -2,9 +2,9 @@
 
 import { describe, expect, it } from 'vitest'
 import { emptyLog, gapLine, linesWith, withNews } from '../../dashboard/src/pages/job/followed-log.js'
-import type { JobDetail } from '../../dashboard/src/pages/job/job-detail.js'
+import { isShownWhole, type JobDetail } from '../../dashboard/src/pages/job/job-detail.js'
 import { spansOf, spanWords, stepsOf } from '../../dashboard/src/pages/job/timeline-steps.js'
-import { againForm, againMeta } from '../../dashboard/src/pages/queue/job-form.js'
+import { againForm, againMeta, jsonText, otherInput } from '../../dashboard/src/pages/queue/job-form.js'
 import { bytesWords, countOf, countWords, rateWords } from '../../dashboard/src/words/count-words.js'
 import { durationWords, shortDuration } from '../../dashboard/src/words/duration-words.js'
 import { fieldIn, fieldText } from '../../dashboard/src/words/field-words.js'
@@ -128,16 +128,28 @@ describe('the log of a followed job', () => {
   })
 })
 
-it('a job is enqueued again unchanged under a new id, and an ordered one with its newest payload under its own id', () => {
-  const plain = job({ input: { to: 'ada' }, meta: { trace: 1 }, priority: 7, group: 'g' })
+it('an ordered job is enqueued again with its newest payload under its own id', () => {
   const payloads = [1, 2].map((score) => ({ score, input: { change: score }, meta: { score } }))
   const ordered = job({ id: '42', payloads, payloadCount: 2 })
 
-  expect(againForm(plain)).toEqual({ task: 't', input: '{\n  "to": "ada"\n}', priority: '7', group: 'g' })
-  expect(againMeta(plain)).toEqual({ trace: 1 })
   expect(againForm(ordered)).toEqual({ task: 't', id: '42', score: '2', input: '{\n  "change": 2\n}' })
   expect(againMeta(ordered)).toEqual({ score: 2 })
-  expect(againForm(job({ payloadsHidden: true })).input).toBe('')
+})
+
+it('another input is what was typed, and none if the text is empty or as it was', () => {
+  const before = jsonText({ at: '2026-01-01T00:00:00.000Z' })
+  expect([otherInput(before, before), otherInput('', before), otherInput(' ', '')]).toEqual([{}, {}, {}])
+  expect(otherInput('{"id": 1234567890123456789}', before).input?.text).toBe('{"id": 1234567890123456789}')
+  expect(otherInput('null', before).input?.text).toBe('null')
+  expect(() => otherInput('{', before)).toThrow('is not JSON')
+})
+
+it('payloads are shown as they are if the window neither hides nor redacts', () => {
+  expect([
+    isShownWhole(job({}), false),
+    isShownWhole(job({}), true),
+    isShownWhole(job({ payloadsHidden: true }), false),
+  ]).toEqual([...[true, false, false]])
 })
 
 describe('a field as one text', () => {

@@ -9,6 +9,8 @@ export interface Session {
   readonly user: string
   readonly role: 'viewer' | 'operator'
   readonly readOnly: boolean
+  /** Whether the window has a `redact`. */
+  readonly redacts: boolean
   readonly csrf?: string
   readonly store: string
   readonly version: string

@@ -43,6 +43,9 @@ export const isLoggedOut = signal(false)
 /** Whether actions are offered at all. */
 export const mayChange = computed(() => session.value?.role === 'operator' && !session.value.readOnly)
 
+/** Whether jobs may be shown otherwise than they are. */
+export const redacts = computed(() => session.value?.redacts === true)
+
 /** Loads the session of this viewer. */
 export async function loadSession(): Promise<void> {
   session.value = await get<Session>('session')

@@ -15,7 +15,13 @@ export const sessionEndpoints = [
     run: async ({ window: { mill, options }, viewer: { name, role, csrf } }) => {
       const store = await mill.adminParts.look()
       return {
-        ...{ user: name, role, readOnly: options.readOnly, ...defined({ csrf }) },
+        ...{
+          user: name,
+          role,
+          readOnly: options.readOnly,
+          redacts: options.redact !== undefined,
+          ...defined({ csrf }),
+        },
         ...{ store: mill.store.text, version: packageVersion() ?? 'unknown', namespace: mill.namespace },
         features: {
           schedules: store.schedules !== undefined,

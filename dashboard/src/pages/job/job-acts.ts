@@ -1,13 +1,13 @@
 /** The job acts: an operator's actions on one job in its state, each confirmed before it is taken. */
 
 import type { Changed, JobState } from '../../api/answers.js'
-import { post, remove } from '../../api/api-client.js'
+import { post, redacts, remove } from '../../api/api-client.js'
 import { at, type JobName, jobAddress } from '../../api/api-path.js'
 import type { MenuItem } from '../../parts/popover-menu.js'
 import { askToConfirm } from '../../state/asked-action.js'
 import { say } from '../../state/toast-list.js'
 import { safeText, shortText } from '../../words/safe-text.js'
-import { hasEnded, isOrdered, type JobDetail } from './job-detail.js'
+import { hasEnded, isOrdered, isShownWhole, type JobDetail } from './job-detail.js'
 
 /** The acts with a dialog of their own. */
 export type JobDialog = 'cancel' | 'fail' | 'again' | 'revive' | 'reschedule'
@@ -40,7 +40,9 @@ export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[]
         },
       }),
   })
-  const again: MenuItem = { text: 'Edit and enqueue again', onPick: () => open('again') }
+  const asJob: MenuItem = { text: 'Edit and enqueue again', onPick: () => open('again') }
+  // Of an ordered job what is shown is sent.
+  const again = isOrdered(job) && !isShownWhole(job, redacts.value) ? [] : [asJob]
   const cancel: MenuItem = { text: 'Cancel', isDangerous: true, onPick: () => open('cancel') }
   const fail: MenuItem = { text: 'End this run as failed', onPick: () => open('fail') }
   const dead = (verb: 'revive' | 'delete') => () => post(at`queues/${queue}/morgue/${verb}`, { ids: [id] })
@@ -88,7 +90,7 @@ export function actsOf({ job, name, open, done }: ActParts): readonly MenuItem[]
     dead: isOrdered(job) ? [revive, dropDead] : [revive, reviveWith, dropDead],
     cancelled: [],
   }
-  return hasEnded(state) && state !== 'dead' ? [again, ...byState[state]] : [...byState[state], again]
+  return hasEnded(state) && state !== 'dead' ? [...again, ...byState[state]] : [...byState[state], ...again]
 }
 
 interface ActVerb {

@@ -38,6 +38,11 @@ export function hasEnded(state: JobState): boolean {
   return endStates.includes(state)
 }
 
+/** Whether its payloads are shown as they are, but for types that JSON lacks. `redacts`: whether the window has a `redact`. */
+export function isShownWhole({ payloadsHidden }: JobRow, redacts: boolean): boolean {
+  return payloadsHidden !== true && !redacts
+}
+
 /** Whether it has payloads in their order, instead of one input. */
 export function isOrdered(job: JobRow): boolean {
   return job.payloadCount !== undefined || job.payloads !== undefined

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { mayChange } from '../../api/api-client.js'
+import { mayChange, redacts } from '../../api/api-client.js'
 import { at, type JobName, jobAddress, jobNamed, queryText } from '../../api/api-path.js'
 import { latePart } from '../../parts/late-part.js'
 import { Moment } from '../../parts/moment-text.js'
@@ -23,7 +23,7 @@ import { AttemptPanel } from './attempt-panel.js'
 import { EndDialog } from './end-dialog.js'
 import { FieldEditor } from './field-editor.js'
 import { actsOf, type JobDialog } from './job-acts.js'
-import { hasEnded, isOrdered, type JobDetail, type Relative } from './job-detail.js'
+import { hasEnded, isOrdered, isShownWhole, type JobDetail, type Relative } from './job-detail.js'
 import { JobTimeline } from './job-timeline.js'
 import { JoinPanel } from './join-panel.js'
 import { useLiveJob } from './live-job.js'
@@ -95,7 +95,8 @@ function JobBadges({ job: { state, suspect } }: { readonly job: JobDetail }) {
 
 /** Few are opened. */
 const RescheduleDialog = latePart(async () => (await import('./reschedule-dialog.js')).RescheduleDialog)
-const ReviveDialog = latePart(async () => (await import('./revive-dialog.js')).ReviveDialog)
+const AgainDialog = latePart(async () => (await import('./input-dialogs.js')).AgainDialog)
+const ReviveDialog = latePart(async () => (await import('./input-dialogs.js')).ReviveDialog)
 
 /** Few jobs have one. */
 const Graph = latePart(async () => (await import('./join-graph.js')).JoinGraphPanel)
@@ -149,6 +150,7 @@ interface ActionProps {
 function JobActions({ job, name, done }: ActionProps) {
   const [dialog, setDialog] = useState<JobDialog>()
   const close = () => setDialog(undefined)
+  const isWhole = isShownWhole(job, redacts.value)
   const [first, ...others] = actsOf({ job, name, open: setDialog, done })
   return (
     <>
@@ -158,10 +160,11 @@ function JobActions({ job, name, done }: ActionProps) {
         </Button>
       )}
       {others.length > 0 && <Menu label="More actions" items={others} />}
-      {dialog === 'again' && (
+      {dialog === 'again' && !isOrdered(job) && <AgainDialog job={job} isWhole={isWhole} onClose={close} />}
+      {dialog === 'again' && isOrdered(job) && (
         <EnqueueDialog
           queue={job.queue}
-          isOrdered={isOrdered(job)}
+          isOrdered
           onClose={close}
           onDone={done}
           form={againForm(job)}
@@ -169,7 +172,7 @@ function JobActions({ job, name, done }: ActionProps) {
         />
       )}
       {dialog === 'reschedule' && <RescheduleDialog job={job} name={name} onClose={close} done={done} />}
-      {dialog === 'revive' && <ReviveDialog job={job} onClose={close} done={done} />}
+      {dialog === 'revive' && <ReviveDialog job={job} isWhole={isWhole} onClose={close} done={done} />}
       {(dialog === 'cancel' || dialog === 'fail') && (
         <EndDialog how={dialog} job={job} name={name} onClose={close} done={done} />
       )}

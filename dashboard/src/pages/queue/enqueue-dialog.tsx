@@ -48,6 +48,7 @@ export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {}, me
   const [error, setError] = useState<string | undefined>(undefined)
   const tasks = useResource<ListPage<TaskExample>>((signal) => get(at`queues/${queue}/tasks`, { signal }), [queue])
   const known = tasks.data.value?.items ?? []
+  const inputHint = `JSON; ${form.input === undefined ? 'empty: none' : 'dates, bytes and big integers of the payload are text here'}`
   const named = known.find(({ name }) => name === texts.task.trim())
   // A queue of one task needs no choice.
   useEffect(() => {
@@ -87,7 +88,7 @@ export function EnqueueDialog({ queue, isOrdered, onClose, onDone, form = {}, me
       >
         <Field label="Task" isRequired isCode choices={known.map(({ name }) => name)} {...field('task')} />
         <div class="grid gap-1">
-          <Field label="Input" lines={5} isCode hint="JSON; empty: none" {...field('input')} />
+          <Field label="Input" lines={5} isCode hint={inputHint} {...field('input')} />
           {named?.example !== undefined && (
             <div>
               <Button kind="quiet" onPress={() => setTexts({ ...texts, input: jsonText(named.example) })}>

@@ -1,8 +1,8 @@
 /** The job form: a new job as it is typed, the request made from it, and a form filled from an existing job. Pure. */
 
-import type { FieldMistake } from '../../api/api-error.js'
+import { ApiError, type FieldMistake } from '../../api/api-error.js'
 import { TypedJson } from '../../api/typed-json.js'
-import { isOrdered, type JobDetail } from '../job/job-detail.js'
+import type { JobDetail } from '../job/job-detail.js'
 
 export interface JobForm {
   readonly task: string
@@ -44,27 +44,26 @@ export function jobOf({ task, input, priority, score, ...texts }: JobForm): Form
   return mistakes.length > 0 ? { mistakes } : { job: Object.fromEntries(given), mistakes }
 }
 
-/**
- * The form filled from a job, under a new id unless its queue is ordered. For an ordered job the newest payload: the
- * others existed before it.
- */
-export function againForm(job: JobDetail): Partial<JobForm> {
-  const { task, id, priority, group } = job
-  if (isOrdered(job)) {
-    const newest = job.payloads?.at(-1)
-    return { task, id, input: jsonText(newest?.input), ...(newest && { score: String(newest.score) }) }
-  }
-  return {
-    task,
-    input: jsonText(job.input),
-    ...(priority !== 0 && { priority: String(priority) }),
-    ...(group !== undefined && { group }),
-  }
+/** The form filled from an ordered job: its newest payload, as the others existed before it. */
+export function againForm({ task, id, payloads }: JobDetail): Partial<JobForm> {
+  const newest = payloads?.at(-1)
+  return { task, id, input: jsonText(newest?.input), ...(newest && { score: String(newest.score) }) }
 }
 
-/** Sent along unchanged. */
-export function againMeta(job: JobDetail): Readonly<Record<string, unknown>> | undefined {
-  return isOrdered(job) ? job.payloads?.at(-1)?.meta : job.meta
+/** Of the same payload; sent along unchanged. */
+export function againMeta({ payloads }: JobDetail): Readonly<Record<string, unknown>> | undefined {
+  return payloads?.at(-1)?.meta
+}
+
+/**
+ * The input of a field that was filled with `before`; none if the job keeps its own: the field is empty, or as it was. Throws an
+ * `ApiError` for a text that is not JSON.
+ */
+export function otherInput(text: string, before: string): { readonly input?: TypedJson } {
+  if (text === before) return {}
+  const { value, mistake } = jsonIn(text)
+  if (mistake !== undefined) throw new ApiError(0, 'argument-invalid', mistake, [{ path: 'input', message: mistake }])
+  return value === undefined ? {} : { input: value }
 }
 
 /** The value of a field with JSON; undefined if the field is empty. */
