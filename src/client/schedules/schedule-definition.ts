@@ -5,6 +5,7 @@
 
 import { InvalidJobError, isMillraceError } from '../../core/errors.js'
 import type { Packing } from '../../core/packing/packing.js'
+import { sealedBy } from '../../core/packing/seal.js'
 import type { CheckedSchedule } from '../../core/schedule/schedule-options.js'
 import { ticksOf } from '../../core/schedule/schedule-rule.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
@@ -83,8 +84,9 @@ function ofSchedule(name: string, error: unknown): unknown {
 }
 
 /**
- * The record that replaces the stored one; undefined if it is stored already. A schedule keeps its pause and, as long as its rule is the same, its next tick,
- * even an overdue one.
+ * The record that replaces the stored one; undefined if it is stored already. A schedule keeps its pause and, as long as
+ * its rule is the same, its next tick, even an overdue one. One that another key has sealed, or none, is replaced by the
+ * same under the present key.
  */
 export function changeTo(
   definition: ScheduleDefinition,
@@ -95,10 +97,18 @@ export function changeTo(
   const paused = stored?.paused ?? false
   const isSameRule = stored !== undefined && JSON.stringify(stored.definition.rule) === JSON.stringify(definition.rule)
   const nextAt = paused ? undefined : ((isSameRule ? stored.nextAt : undefined) ?? nextTick(definition, stored, now))
-  const isSame = stored !== undefined && plainText(stored.definition, packing) === plainText(definition, packing)
+  const isSame =
+    stored !== undefined &&
+    keyOf(stored.definition) === keyOf(definition) &&
+    plainText(stored.definition, packing) === plainText(definition, packing)
   // A process that was moving it to another queue may have died half way; then it has no next tick.
   if (isSame && stored.nextAt === nextAt) return undefined
   return { definition, revision: newId(), paused, ...defined({ nextAt }) }
+}
+
+/** The id of the key that has sealed its job; undefined: none has. */
+function keyOf({ job }: ScheduleDefinition): string | undefined {
+  return isSealed(job) ? sealedBy(job.payload) : undefined
 }
 
 /** The definition as plain text. A definition that cannot be read equals no other. */

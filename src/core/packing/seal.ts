@@ -131,7 +131,7 @@ export class Seal {
 
   /** The id of the key that is missing to open it; undefined if none is missing, or if it is not a sealed payload. */
   lacks(sealed: Payload): string | undefined {
-    const id = typeof sealed === 'string' ? undefined : keyIdIn(sealed)
+    const id = sealedBy(sealed)
     return id === undefined || this.#keys.has(id) ? undefined : id
   }
 
@@ -139,7 +139,7 @@ export class Seal {
    * The payload that was sealed. Throws `CodecError` if it is not a sealed payload, was changed, or belongs elsewhere.
    */
   open(sealed: Payload, part: JobPart, chain: string, owner: Owner): Payload {
-    const id = typeof sealed === 'string' ? undefined : keyIdIn(sealed)
+    const id = sealedBy(sealed)
     const key = id === undefined ? undefined : this.#keys.get(id)
     if (typeof sealed === 'string' || id === undefined || key === undefined)
       throw new CodecError('it is marked as sealed, and is no sealed payload')
@@ -185,6 +185,11 @@ function sealKey(key: Uint8Array): SealKey {
 
 function headOf(id: string, isText: boolean): Buffer {
   return Buffer.concat([Uint8Array.of(version, isText ? textFlag : 0, id.length), Buffer.from(id)])
+}
+
+/** The id of the key that has sealed it; undefined if it is not a sealed payload. */
+export function sealedBy(payload: Payload): string | undefined {
+  return typeof payload === 'string' ? undefined : keyIdIn(payload)
 }
 
 /** Undefined if it is not a sealed payload of this version. */

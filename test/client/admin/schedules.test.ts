@@ -293,6 +293,35 @@ describe('declared schedules', () => {
     expect((await mill.queue('order').jobs.get('o-1'))?.payloads).toMatchObject([{ input: { id: 'o-1' } }])
   })
 
+  it('are sealed anew when the key changes, with the one that is set at run time, and keep their next tick', async () => {
+    const [old, next] = [7, 8].map((byte) => Buffer.alloc(32, byte).toString('base64')) as [string, string]
+    const schedules = {
+      nightly: { ...nightly, enqueue: { meta: { by: 'me' } } },
+      o: { every: '1h', task: order, input: { id: 'o-1' } },
+    } as const
+    const plain = scene(schedules)
+    await plain.mill.schedules.reconcile()
+    await plain.mill.schedules.set('tenant', { every: '1h', task: report, input: kind })
+    const nextAt = (await plain.mill.schedules.get('tenant'))!.nextAt
+    const seals = [
+      { current: 'a', keys: { a: old } },
+      { current: 'b', keys: { a: old, b: next } },
+    ]
+    for (const seal of seals) {
+      const mill = plain.again(schedules, { seal })
+      expect(await mill.schedules.reconcile()).toEqual([
+        { schedule: 'nightly', change: 'changed' },
+        { schedule: 'o', change: 'changed' },
+      ])
+      expect(await mill.schedules.reconcile()).toEqual([])
+      await mill.schedules.set('tenant', { every: '1h', task: report, input: kind })
+    }
+    const mill = plain.again(schedules, { seal: { current: 'b', keys: { b: next }, only: true } })
+    for (const name of ['nightly', 'tenant', 'o']) expect((await mill.schedules.runNow(name)).outcome).toBe('added')
+    expect(await mill.schedules.get('nightly')).toMatchObject({ input: kind, meta: { by: 'me' } })
+    expect(await mill.schedules.get('tenant')).toMatchObject({ input: kind, nextAt })
+  })
+
   it('stay if a mill declares no `schedules` at all', async () => {
     const { mill, again } = scene({ nightly })
     await mill.schedules.reconcile()
