@@ -161,8 +161,8 @@ export const makeStore = () => new MemoryStore(systemClock)`,
       redis = await startRedis()
     })
     afterEach(() => redis.stop())
-    const told = (file: string, cwd: string) => {
-      const { status, stdout, stderr } = execute(file, cwd, { REDIS_URL: redis.url })
+    const told = (file: string, cwd: string, url = redis.url) => {
+      const { status, stdout, stderr } = execute(file, cwd, { REDIS_URL: url })
       expect({ file, status, stderr }).toEqual({ file, status: 0, stderr: '' })
       return stdout
     }
@@ -174,9 +174,11 @@ export const makeStore = () => new MemoryStore(systemClock)`,
     })
 
     it('move delayed jobs, each once, to the same time and order, and leave the jobs of a scheduler', async () => {
-      const { hostname: host, port } = new URL(redis.url)
-      const connection = { host, port: Number(port) }
-      const mails = new Queue('mails', { connection })
+      // The mover takes all of the address: user, password and database.
+      await redis.servers[0]!.ask('ACL', 'SETUSER', 'mover', 'on', '>sesame', '~*', '&*', '+@all')
+      await redis.servers[0]!.ask('ACL', 'SETUSER', 'default', 'off')
+      const url = `${redis.url.replace('://', '://mover:sesame@')}/1`
+      const mails = new Queue('mails', { connection: { url } })
       const [first, second] = [
         await mails.add('welcome', { to: 'a' }, { delay: 3_600_000 }),
         await mails.add('welcome', { to: 'b' }, { delay: 60_000, priority: 3 }),
@@ -188,11 +190,11 @@ export const makeStore = () => new MemoryStore(systemClock)`,
       const changedAt = Date.now()
       // As a program that died after this job was enqueued, and before it was removed.
       const welcome = defineTask({ name: 'welcome', queue: 'mails' })
-      const mill = millrace({ store: redis.url, tasks: [welcome] })
+      const mill = millrace({ store: url, tasks: [welcome] })
       const runAt = (job: Job) => new Date(job.timestamp + 3_600_000)
       await mill.enqueue(welcome, first.data, { id: `bullmq-${first.id}`, runAt: runAt(first) })
 
-      const [count, ...left] = told(mover, folderOf(page)).trim().split('\n')
+      const [count, ...left] = told(mover, folderOf(page), url).trim().split('\n')
       expect(count).toBe('2 moved, 2 left')
       expect(left.sort()).toEqual([
         expect.stringMatching(/^\d+: no task is called 'goodbye' here$/),
