@@ -101,7 +101,8 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * (`outcome: 'merged'`). Resolves when the job is stored as durably as the store promises.
    * Throws `InvalidArgumentError` if `task` is not a task, `UnknownTaskError`, `UnknownQueueError`, `InvalidJobError`,
    * `PayloadTooLargeError`, `QueueFullError` or `QueueDrainingError` (nothing was stored), or `StoreUnavailableError` (in
-   * doubt: enqueue again with an id of your own to be safe).
+   * doubt: enqueue again with an id of your own to be safe); of a join that is cancelled or deleted before all of its
+   * members are added, `JobCancelledError`.
    *
    * @example
    * const job = await mill.enqueue(sendEmail, { to: 'ada@example.com' }, { delay: '5m' })

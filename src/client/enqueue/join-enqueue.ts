@@ -4,7 +4,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { isMillraceError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
+import { hasCode, isMillraceError, JobCancelledError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
 import type { JobHandle } from '../../core/job/job.js'
 import { describe } from '../../core/messages/describe.js'
 import type { AnyTask } from '../../core/task/any-task.js'
@@ -47,6 +47,13 @@ interface FillingSet {
   from: number
 }
 
+/** A join to which members are being added. */
+interface OpenJoin {
+  readonly home: GraphJob
+  /** Once its record was read: a later job of its id has another. */
+  createdAt: number | undefined
+}
+
 export class JoinEnqueue {
   readonly #parts: GraphParts
   readonly #graphs: GraphEnqueue
@@ -59,7 +66,8 @@ export class JoinEnqueue {
   /**
    * Enqueues a job that waits for others, as the item's `after` has them. Throws the errors of an enqueue. An input that
    * does not fit is named by its set and number: of at most 1,000 jobs nothing is stored then; of more, the members
-   * before it are, and the join waits open.
+   * before it are, and the join waits open. Throws `JobCancelledError` if the join is cancelled or deleted before all
+   * members are added.
    */
   async enqueue(given: EnqueueItem): Promise<JobHandle> {
     const { options, after, bounds } = askedOf(given)
@@ -96,6 +104,7 @@ export class JoinEnqueue {
     const { item } = home
     if (item.isDone) return (await this.#graphs.drafted([home], rules, async () => 'duplicate'))[0]!
     const isWhole = await areFew(filling)
+    const join: OpenJoin = { home, createdAt: undefined }
     const first = filling.flatMap((one) =>
       isWhole || !one.set.isMany ? membersOf(home, one, one.inputs.take(mostInGraph)) : [],
     )
@@ -113,20 +122,15 @@ export class JoinEnqueue {
         sized(drafts.filter(isFirst), filling, ({ isMany }) => !isMany),
         rules,
       )
-      if (outcome === 'added' && isWhole) {
-        await this.#sendInOrder(
-          home,
-          drafts.filter((draft, i) => !isFirst(draft, i)),
-          rules,
-        )
-        await this.#seal(home, filling)
-      }
+      const rest = drafts.filter((draft, i) => !isFirst(draft, i))
+      if (outcome === 'added' && isWhole && (await this.#sendInOrder(join, rest, rules)))
+        await this.#seal(join, filling)
       return outcome
     })
     const isAdded = handle!.outcome === 'added'
     if (isAdded && isWhole) return handle!
     const open = isAdded ? filling.filter(({ set }) => set.isMany) : await this.#leftOpen(home, filling)
-    if (open.length > 0) await this.#fill(home, open, rules)
+    if (open.length > 0) await this.#fill(join, open, rules)
     return handle!
   }
 
@@ -141,11 +145,13 @@ export class JoinEnqueue {
     })
   }
 
-  async #fill(home: GraphJob, open: readonly FillingSet[], rules: DraftEnvironment): Promise<void> {
+  async #fill(join: OpenJoin, open: readonly FillingSet[], rules: DraftEnvironment): Promise<void> {
+    const { home } = join
+    let isOpen = true
     try {
       for (const one of open) {
-        await one.inputs.skip(one.from)
-        for (;;) {
+        if (isOpen) await one.inputs.skip(one.from)
+        while (isOpen) {
           await one.inputs.read(rules.traits.maxBatch)
           const inputs = one.inputs.take(rules.traits.maxBatch)
           if (inputs.length === 0) break
@@ -153,26 +159,27 @@ export class JoinEnqueue {
             throw wrong(home.item.task, `set '${one.set.name}' has more than ${mostMembers} members, the most of one.`)
           const jobs = membersOf(home, one, inputs)
           await this.#graphs.drafted(jobs, rules, async (drafts) => {
-            await this.#sendInOrder(home, drafts, rules)
-            return 'added'
+            isOpen = await this.#sendInOrder(join, drafts, rules)
+            return isOpen ? 'added' : 'duplicate'
           })
         }
       }
-      await this.#seal(home, open)
+      if (isOpen) await this.#seal(join, open)
     } catch (error) {
-      throw isMillraceError(error) ? leftOpen(error, open) : error
+      throw isMillraceError(error) ? leftAt(error, open) : error
     }
   }
 
   /**
    * One call after the other: the store takes the members of a set in the order of their numbers. Another producer of a
-   * join whose id may come again may be adding the same ones.
+   * join whose id may come again may be adding the same ones. Returns false if that one has added all, and the join
+   * waits no more.
    */
   async #sendInOrder(
-    home: GraphJob,
+    join: OpenJoin,
     drafts: readonly GraphDraft[],
     { traits, newId }: DraftEnvironment,
-  ): Promise<void> {
+  ): Promise<boolean> {
     for (let at = 0; at < drafts.length; ) {
       const { queue } = drafts[at]!
       const some: GraphDraft[] = []
@@ -183,17 +190,31 @@ export class JoinEnqueue {
         if (draft.queue !== queue || (some.length > 0 && bytes > mostCallBytes)) break
         some.push(draft)
       }
-      const call = { ...callOf(queue, some, newId()), hasNewIds: home.isIdNew }
+      // Producers may be slow. A store takes members of a join that is gone for jobs like any other.
+      if (!(await this.#isOpen(join))) return false
+      const call = { ...callOf(queue, some, newId()), hasNewIds: join.home.isIdNew }
       const answers = await this.#parts.sender.send(call)
       if (answers.includes('full')) throw new QueueFullError(queue)
       if (answers.includes('draining')) throw new QueueDrainingError(queue)
     }
+    return true
   }
 
-  async #seal({ item: { graph } }: GraphJob, filled: readonly FillingSet[]): Promise<void> {
+  async #seal(join: OpenJoin, filled: readonly FillingSet[]): Promise<void> {
     const sizes = filled.map(({ set, from }) => [set.name, from])
-    // A member may have ended it meanwhile, or an operator.
-    await this.#parts.sender.seal(graph, Object.fromEntries(sizes))
+    const sealed = await this.#parts.sender.seal(join.home.item.graph, Object.fromEntries(sizes))
+    // Another producer may have sealed it, and it runs.
+    if (sealed === 'gone') await this.#isOpen(join)
+  }
+
+  /** Whether the join waits for members, or would if it was revived. Throws `JobCancelledError` if it is gone. */
+  async #isOpen(join: OpenJoin): Promise<boolean> {
+    const { queue, id } = join.home.item.graph
+    const record = await this.#parts.sender.recordOf({ queue, id })
+    join.createdAt ??= record?.createdAt
+    if (record === undefined || record.state === 'cancelled' || record.createdAt !== join.createdAt)
+      throw new JobCancelledError(queue, id, record?.state === 'cancelled' ? record.reason : undefined)
+    return record.state === 'waiting' || record.state === 'dead'
   }
 }
 
@@ -371,9 +392,12 @@ function sized(
   return [{ ...join!, job: { ...join!.job, join: { ...join!.job.join!, sets } } }, ...members]
 }
 
-function leftOpen<E extends Error>(error: E, open: readonly FillingSet[]): E {
+/** The same error, which says what is left of the join. */
+function leftAt<E extends Error>(error: E, open: readonly FillingSet[]): E {
   const stored = open.reduce((sum, { from }) => sum + from, 0)
-  error.message += `\nThe join is stored, with at most ${stored} of its members, and is open: enqueue it again under the same id of your own to go on, or cancel it. Otherwise it is dead as join-never-sealed after its sealWithin.`
+  error.message += hasCode(error, 'job-cancelled')
+    ? `\nIt was cancelled or deleted while its members were added: at most ${stored} of its members are stored, and run although nothing waits for them. Cancel those that are not wanted.`
+    : `\nThe join is stored, with at most ${stored} of its members, and is open: enqueue it again under the same id of your own to go on, or cancel it. Otherwise it is dead as join-never-sealed after its sealWithin.`
   return error
 }
 

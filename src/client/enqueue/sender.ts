@@ -3,11 +3,11 @@
 import { setImmediate as atEndOfTick } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode, StoreUnavailableError } from '../../core/errors.js'
-import type { JobKey } from '../../stores/contract/job-records.js'
+import type { JobKey, StoredJob } from '../../stores/contract/job-records.js'
 import type { GraphAnswer, StoredJoin } from '../../stores/contract/joins.js'
 import { areApart, type EnqueueCall, type Enqueued } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
-import { joinsOf } from '../store-facets.js'
+import { joinsOf, recordsOf } from '../store-facets.js'
 
 /** Calls for one queue that travel together. If another queue is unavailable, they are not held up or left in doubt. */
 interface Load {
@@ -72,6 +72,12 @@ export class Sender {
   async lookAt(join: JobKey): Promise<StoredJoin | undefined> {
     const joins = joinsOf(await this.#connect())
     return this.#insist(() => joins.look(join))
+  }
+
+  /** The record of a job; undefined if nothing is kept of it. */
+  async recordOf({ queue, id }: JobKey): Promise<StoredJob | undefined> {
+    const records = recordsOf(await this.#connect())
+    return this.#insist(() => records.get(queue, id))
   }
 
   async seal(join: JobKey, sizes: Readonly<Record<string, number>>): Promise<'ok' | 'gone'> {

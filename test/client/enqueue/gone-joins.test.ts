@@ -1,0 +1,95 @@
+/** Joins that end, or are taken away, while their producer still adds members. */
+
+import { defineTask, many } from 'millrace'
+import { describe, expect, it } from 'vitest'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { storeKinds, testMill, testMillOn } from '../../test-mill.js'
+
+const sum = defineTask({ name: 'sum', queue: 'sums', run: async (n: number) => n })
+const report = defineTask({ name: 'report', queue: 'reports', joins: { all: many(sum) }, run: async () => 'done' })
+const tasks = [sum, report] as const
+const id = 'november'
+const size = 1_500
+
+/** Inputs of which one comes only when this is done. */
+async function* slow(at: number, done: () => Promise<unknown>) {
+  for (let n = 0; n < size; n += 1) {
+    if (n === at) await done()
+    yield n
+  }
+}
+
+describe.each(storeKinds)('on %s, the enqueue of a join of many members', (kind) => {
+  const made = () => testMill({ tasks, queues: { reports: { retention: { results: 'none' } } } }, kind)
+  type Made = ReturnType<typeof made>
+
+  it.each<[string, (mill: Made) => Promise<unknown>]>([
+    ['is cancelled', (mill) => mill.queue('reports').jobs.cancel([id])],
+    ['is deleted', (mill) => mill.queue('reports').jobs.delete([id])],
+  ])('adds no more of them and fails if the join %s', async (_, end) => {
+    const mill = made()
+    const all = slow(1_300, () => end(mill))
+    await expect(mill.enqueue(report, undefined, { id, after: { all } })).rejects.toMatchObject({
+      code: 'job-cancelled',
+      message: expect.stringMatching(
+        /^job 'november' in queue 'reports' was cancelled[\s\S]*at most 1500 of its members are stored, and run/,
+      ),
+    })
+    expect((await mill.queue('sums').depth()).ready).toBe(1_250)
+  })
+
+  it('runs none of them twice if another producer has added them and the join has run', {
+    timeout: 60_000,
+  }, async () => {
+    const mill = made()
+    const other = async () => {
+      const inputs = Array.from({ length: size }, (_, n) => n)
+      const job = await mill.enqueue(report, undefined, { id, after: { all: inputs } })
+      const worker = mill.worker({ concurrency: 50 })
+      await worker.start()
+      await job.result()
+      await worker.stop()
+    }
+    const job = await mill.enqueue(report, undefined, { id, after: { all: slow(1_300, other) } })
+
+    expect(job.outcome).toBe('added')
+    const depth = await mill.queue('sums').depth()
+    expect([depth.processed, depth.ready]).toEqual([size, 0])
+  })
+})
+
+describe('the producer of a join that is cancelled', () => {
+  it('learns it between two calls with large inputs', async () => {
+    const store = new MemoryStore()
+    const mill = testMillOn(store, { tasks: [large, larger] })
+    const enqueue = store.enqueue.bind(store)
+    store.enqueue = async (calls) => {
+      const answers = await enqueue(calls)
+      await mill.queue('reports').jobs.cancel([id])
+      return answers
+    }
+    const all = Array.from({ length: 60 }, () => 'x'.repeat(200_000))
+    await expect(mill.enqueue(larger, undefined, { id, after: { all } })).rejects.toMatchObject({
+      code: 'job-cancelled',
+    })
+    expect((await mill.queue('sums').depth()).ready).toBe(5)
+  })
+
+  it('learns it from the seal at the latest', async () => {
+    const store = new MemoryStore()
+    const mill = testMillOn(store, { tasks })
+    const { joins } = store
+    const seal: typeof joins.seal = async (join, sizes) => {
+      await mill.queue('reports').jobs.cancel([id])
+      return joins.seal(join, sizes)
+    }
+    Object.assign(store, { joins: { ...joins, seal } })
+    const all = Array.from({ length: size }, (_, n) => n)
+    await expect(mill.enqueue(report, undefined, { id, after: { all } })).rejects.toMatchObject({
+      code: 'job-cancelled',
+    })
+  })
+})
+
+const large = defineTask({ name: 'large', queue: 'sums', run: async (text: string) => text.length })
+const larger = defineTask({ name: 'larger', queue: 'reports', joins: { all: many(large) }, run: async () => {} })
