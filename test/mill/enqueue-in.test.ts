@@ -296,6 +296,21 @@ it('an asynchronous schema or middleware is refused', async () => {
   expect(await waiting(layered)).toBe(1)
 })
 
+it('a middleware that takes the job out is refused', async () => {
+  const mill = await readyMill({
+    middleware: [
+      {
+        async enqueue(items, next) {
+          items.length = 0
+          await next()
+        },
+      },
+    ],
+  })
+  refused(() => mill.enqueueIn(connection(), bill, 1), /^a middleware took jobs out/, 'enqueue-many-refused')
+  expect(await waiting(mill)).toBe(0)
+})
+
 it('a replaced file gets no more jobs through a connection to the old one', async () => {
   const mill = await readyMill()
   const db = connection()

@@ -122,7 +122,10 @@ export class Client {
 
   /** Enqueues items that are complete already. */
   async enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]> {
-    const results = await this.#through(items, (some) => this.#send(some, true))
+    const results = await this.#through(items, (left) => {
+      if (left.length < items.length) throw new EnqueueManyError(takenOut, [])
+      return this.#send(left, true)
+    })
     if (results.length < items.length) throw new EnqueueManyError(takenOut, results.map(toldOf))
     if (results.every((result): result is JobHandle => !(result instanceof Error))) return results
     const refused = results.filter((result) => result instanceof Error)
@@ -131,10 +134,12 @@ export class Client {
   }
 
   async #through(
-    items: EnqueueItem[],
+    given: EnqueueItem[],
     send: (items: readonly EnqueueItem[]) => Promise<(JobHandle | Error)[]>,
   ): Promise<(JobHandle | Error)[]> {
-    if (this.#layers.length === 0) return send(items)
+    if (this.#layers.length === 0) return send(given)
+    // A layer may take jobs out of its list: not of the one that the caller counts.
+    const items = [...given]
     let results: (JobHandle | Error)[] = []
     await throughLayers<void>(
       this.#layers.map((layer) => (next) => layer(items, next)),
@@ -389,14 +394,15 @@ export class TransactionEnqueue {
     const layers = this.#layers
     if (layers.length === 0) return enqueue(item)
     const items = [item]
-    let ended: { readonly jobs: readonly MayWait<JobHandle>[] } | { readonly error: unknown } | undefined
+    let ended: { readonly job: MayWait<JobHandle> } | { readonly error: unknown } | undefined
     const passed = throughLayers<void>(
       layers.map((layer) => (next) => layer(items, next)),
       async () => {
         if (ended !== undefined) throw tooLate(item)
         try {
+          if (!items.includes(item)) throw new EnqueueManyError(takenOut, [])
           const jobs = items.map(enqueue)
-          ended = { jobs }
+          ended = { job: jobs[items.indexOf(item)]! }
           for (const [i, one] of items.entries()) {
             const job = jobs[i]!
             one.job = job instanceof Promise ? await job : job
@@ -415,7 +421,7 @@ export class TransactionEnqueue {
     })
     if (outcome === undefined) throw tooLate(item)
     if ('error' in outcome) throw outcome.error
-    return outcome.jobs[0]!
+    return outcome.job
   }
 }
 

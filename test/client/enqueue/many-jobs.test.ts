@@ -103,6 +103,22 @@ describe('jobs of several tasks', () => {
     expect(seen).toEqual([['double', 'shout']])
   })
 
+  it('are not stored if a middleware takes some of them out', async () => {
+    const middleware: Middleware = {
+      async enqueue(items, next) {
+        items.splice(1, 1)
+        await next()
+      },
+    }
+    const mill = testMill({ tasks, middleware: [middleware] })
+
+    expect(await refusal(mill.enqueueMany(double, [1, 2, 3]))).toMatchObject({
+      code: 'enqueue-many-refused',
+      message: expect.stringMatching(/^a middleware took jobs out of an enqueue/),
+    })
+    expect(await depths(mill)).toContainEqual(['default', 0])
+  })
+
   it.each([
     [
       'no task',
