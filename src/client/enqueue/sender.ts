@@ -119,10 +119,11 @@ export class Sender {
       try {
         return await call(resends > 0)
       } catch (error) {
-        if (!hasCode(error, 'store-unavailable')) throw error
-        if (error.inDoubt) doubt = error
+        const isAway = hasCode(error, 'store-unavailable')
+        if (isAway && error.inDoubt) doubt = error
         // A later try that has certainly changed nothing says nothing of the one before.
         if (doubt === undefined) throw error
+        if (!isAway) throw inDoubt(doubt, error)
         const afterMs = resendAfterMs[resends]
         // A call in doubt is sent again once, however long it took to learn of the doubt.
         const isLate = resends > 0 && this.#mono() - startedAt > resendWithinMs
@@ -133,9 +134,9 @@ export class Sender {
   }
 }
 
-function inDoubt(error: StoreUnavailableError): StoreUnavailableError {
+function inDoubt(error: StoreUnavailableError, cause: unknown = error): StoreUnavailableError {
   return new StoreUnavailableError(
     `${error.message} Whether the job was stored is in doubt. To be safe enqueue it with an id of your own: repeating that stores it once.`,
-    { cause: error },
+    { cause },
   )
 }

@@ -2,7 +2,7 @@ import { CallsApartError, type EnqueueCall, type Enqueued, type Store } from 'mi
 import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { Sender } from '#src/client/enqueue/sender.js'
-import { StoreUnavailableError } from '#src/core/errors.js'
+import { ClosedError, StoreFullError, StoreRefusedError, StoreUnavailableError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
 
 const queue = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
@@ -82,6 +82,28 @@ describe('the sender', () => {
         message: expect.stringMatching(/^the answer was lost\. Whether the job was stored is in doubt/),
       },
     })
+  })
+
+  it.each([
+    new StoreRefusedError('the password is wrong.'),
+    new StoreFullError('the disk is full.'),
+    new ClosedError('the store'),
+  ])('reports a job as doubtful if the second try fails otherwise: $code', async (later) => {
+    const memory = await store()
+    const enqueue = memory.enqueue.bind(memory)
+    let calls = 0
+    memory.enqueue = async (batch) => {
+      calls += 1
+      if (calls > 1) throw later
+      await enqueue(batch)
+      throw new StoreUnavailableError('the answer was lost.')
+    }
+
+    await expect(senderOn(memory).send(call(1))).rejects.toMatchObject({
+      ...{ code: 'store-unavailable', inDoubt: true, cause: later },
+      message: expect.stringMatching(/^the answer was lost\. Whether the job was stored is in doubt/),
+    })
+    expect(calls).toBe(2)
   })
 
   it('does not repeat a call that certainly changed nothing', async () => {
