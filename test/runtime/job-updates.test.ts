@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   CodecError,
   JobCancelledError,
@@ -11,6 +11,7 @@ import { defineTask } from '#src/core/task/task.js'
 import { maxDepth } from '#src/core/values/codec.js'
 import { JobExecution } from '#src/runtime/run/execution.js'
 import type { Claim } from '#src/stores/contract/claim.js'
+import type { Records } from '#src/stores/contract/job-records.js'
 import type { ExtendAnswer, ExtendItem } from '#src/stores/contract/settle.js'
 import { memoryTraits } from '#src/stores/memory/memory-traits.js'
 import { claimOf } from './claim-of.js'
@@ -19,13 +20,17 @@ import { notesOn } from './updates-on.js'
 const claim = claimOf({ fence: 7 })
 
 beforeEach(() => {
-  vi.useFakeTimers()
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] })
 })
 afterEach(() => {
   vi.useRealTimers()
 })
 
 function scene(...answers: (ExtendAnswer | Error)[]) {
+  return sceneWith({}, answers)
+}
+
+function sceneWith(more: { readonly records?: Records }, answers: (ExtendAnswer | Error)[]) {
   const sent: ExtendItem[] = []
   const extend = async (items: readonly ExtendItem[]) => {
     sent.push(...items)
@@ -34,7 +39,7 @@ function scene(...answers: (ExtendAnswer | Error)[]) {
     return items.map(() => answer)
   }
   const events = new Events()
-  const notes = notesOn({ extend, traits: memoryTraits }, events)
+  const notes = notesOn({ extend, traits: memoryTraits, ...more }, events)
   const job = (more: Partial<Claim> = {}) =>
     new JobExecution({ ...claim, ...more }, defineTask({ name: 't' }), 1, {}, notes)
   return { sent, notes, job, events }
@@ -109,6 +114,45 @@ describe('a checkpoint', () => {
     const reason = new LeaseLostError('q', 'a')
     one.abort(reason)
     await expect(saved).rejects.toBe(reason)
+  })
+
+  it('is not sent once its run has ended, and then says so', async () => {
+    const { sent, job } = scene(away, 'lost')
+    const one = job()
+    const saved = one.checkpoint(1)
+    one.isDecided = true
+    const refused = expect(saved).rejects.toThrow(
+      /checkpoint of job 'a' in queue 'q' was not stored: its run had ended/,
+    )
+    await vi.advanceTimersByTimeAsync(60_000)
+    await refused
+    expect([sent.length, one.signal.aborted]).toEqual([1, false])
+  })
+
+  it('does not take its claim for lost if the end of its run comes before it', async () => {
+    const { job } = scene('lost')
+    const one = job()
+    const saved = one.checkpoint(1)
+    one.isDecided = true
+    await expect(saved).rejects.toMatchObject({ code: 'argument-invalid' })
+    expect(one.signal.aborted).toBe(false)
+  })
+
+  it('that its handler does not await, and a field, end no process when they are given up', async () => {
+    const unhandled: unknown[] = []
+    const note = (error: unknown) => unhandled.push(error)
+    process.on('unhandledRejection', note)
+    onTestFinished(() => void process.off('unhandledRejection', note))
+    const records = { setFields: () => Promise.reject(away), get: () => Promise.reject(away) } as never
+    const { job } = sceneWith({ records }, [away])
+    const one = job()
+    void one.checkpoint(1)
+    void one.fields.set({ node: 1 })
+    void one.fields.get()
+    one.abort(new LeaseLostError('q', 'a'))
+    await vi.advanceTimersByTimeAsync(60_000)
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(unhandled).toEqual([])
   })
 
   it('of a lost claim is refused, and its handler is aborted', async () => {

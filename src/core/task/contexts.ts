@@ -118,8 +118,8 @@ export interface JobContext<Context = unknown> {
   /**
    * Stores a value that the next attempt finds in `lastCheckpoint`, whatever happens to this attempt. It replaces the
    * checkpoint before. Resolves once the store has it, and waits as long as the store is unavailable. Rejects with
-   * `PayloadTooLargeError` or `CodecError` for a value that cannot be stored, and with the reason of `signal` if this
-   * attempt is over.
+   * `PayloadTooLargeError` or `CodecError` for a value that cannot be stored, with the reason of `signal` if this
+   * attempt is over, and with `InvalidArgumentError` if its run has ended otherwise: await it before the handler returns.
    */
   checkpoint(value: unknown): Promise<void>
   /**

@@ -330,7 +330,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   }
 
   checkpoint(value: unknown): Promise<void> {
-    return this.#notes.checkpoint(this, value)
+    return mayBeLeft(this.#notes.checkpoint(this, value))
   }
 
   step<T>(name: string, run: (call: StepCall) => T | Promise<T>): Promise<T> {
@@ -345,11 +345,8 @@ export class JobExecution extends Execution implements JobContext, Noting {
     return this.#stepping('ctx.waitFor()', (steps) => steps.waitFor(signal, options)) as Promise<never>
   }
 
-  /** A handler that forgets to await a call must not end its process by a rejection that nobody handles. */
   #stepping<T>(call: string, work: (steps: JobSteps) => Promise<T>): Promise<T> {
-    const promise = this.#stepped(call, work)
-    promise.catch(() => {})
-    return promise
+    return mayBeLeft(this.#stepped(call, work))
   }
 
   async #stepped<T>(call: string, work: (steps: JobSteps) => Promise<T>): Promise<T> {
@@ -360,13 +357,22 @@ export class JobExecution extends Execution implements JobContext, Noting {
 
   /** Made at its first use: most handlers write none. */
   get fields(): FieldWriter {
-    this.#fields ??= { set: (fields) => this.#notes.setFields(this, fields), get: () => this.#notes.readFields(this) }
+    this.#fields ??= {
+      set: (fields) => mayBeLeft(this.#notes.setFields(this, fields)),
+      get: () => mayBeLeft(this.#notes.readFields(this)),
+    }
     return this.#fields
   }
 
   get lastCheckpoint(): unknown {
     return this.#notes.lastCheckpoint(this.claim)
   }
+}
+
+/** A handler that forgets to await a call must not end its process by a rejection that nobody handles. */
+function mayBeLeft<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {})
+  return promise
 }
 
 /**

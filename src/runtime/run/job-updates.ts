@@ -6,6 +6,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import {
   CodecError,
+  InvalidArgumentError,
   JobCancelledError,
   LeaseLostError,
   PayloadTooLargeError,
@@ -43,6 +44,8 @@ type UpdatedStore = Pick<Store, 'extend' | 'traits' | 'records' | 'steps'>
 export interface Noting {
   readonly claim: Claim
   readonly signal: AbortSignal
+  /** There is a verdict on it. */
+  readonly isDecided: boolean
   /** The latest progress, which a beat may have sent or not; undefined once the end has sent it. */
   unsentProgress: Progress | undefined
   /** The part of its log that no call has sent yet. */
@@ -123,7 +126,7 @@ export class JobUpdates {
     this.#timer ??= setTimeout(() => void this.#flush(), flushMs).unref()
   }
 
-  /** Resolves when the store has it. */
+  /** Resolves when the store has it. Rejects once the job is aborted or its run has ended: nothing more is sent then. */
   async checkpoint(job: Noting, value: unknown): Promise<void> {
     if (isMarked(value)) throw new CodecError(`a checkpoint must have no key '${marksKey}'; use another name`)
     const bare = this.#packed({ value, marks: [] }, job.claim)
@@ -133,6 +136,7 @@ export class JobUpdates {
     const { events, random } = this.#surroundings
     for (let failures = 0; ; failures += 1) {
       job.signal.throwIfAborted()
+      if (job.isDecided) throw endedBefore(job.claim)
       try {
         const checkpoint = this.#marked(job) ?? bare
         const [answer] = await store.extend([noteOf(job.claim, { checkpoint })])
@@ -140,7 +144,8 @@ export class JobUpdates {
           if (answer === 'cancel') job.abort(new JobCancelledError(job.claim.queue, job.claim.id))
           return
         }
-        job.abort(new LeaseLostError(job.claim.queue, job.claim.id))
+        // Its own end may have come before it: then the lease was not lost.
+        if (!job.isDecided) job.abort(new LeaseLostError(job.claim.queue, job.claim.id))
       } catch (error) {
         if (isFatal(error)) throw error
         const retryMs = outageDelayMs(failures, random)
@@ -316,6 +321,12 @@ export class JobUpdates {
 /** An extension that renews nothing. */
 function noteOf(claim: Claim, beat: Beat): ExtendItem {
   return { ...keyOf(claim), leaseMs: 0, beat }
+}
+
+function endedBefore({ queue, id }: Claim): InvalidArgumentError {
+  return new InvalidArgumentError(
+    `a checkpoint of job '${id}' in queue '${queue}' was not stored: its run had ended. Await it before the handler returns, or before the claim is settled.`,
+  )
 }
 
 function keyOf({ queue, id, fence }: Claim): ClaimKey {

@@ -93,7 +93,10 @@ export interface ListenerClaim<Input = unknown> {
   hold(when: HoldTime, options?: HoldOptions): void
   /** Like `ctx.fields`: small named values that the job's record shows. */
   readonly fields: FieldWriter
-  /** Like `ctx.checkpoint()`: resolves once the store has it. Waits while the store is away. */
+  /**
+   * Like `ctx.checkpoint()`: resolves once the store has it. Waits while the store is away. Rejects with
+   * `InvalidArgumentError` if the claim is settled before.
+   */
   checkpoint(value: unknown): Promise<void>
   /**
    * Completes the job. The store keeps a result for 7 days, unless the queue says otherwise; null is a result,
