@@ -107,6 +107,17 @@ describe('a checkpoint', () => {
     expect(sent).toHaveLength(3)
   })
 
+  it('is not overwritten by an earlier one that is retried after it', async () => {
+    const { sent, job } = scene(away)
+    const one = job()
+    const first = one.checkpoint(1)
+    await vi.advanceTimersByTimeAsync(1)
+    await one.checkpoint(2)
+    await vi.advanceTimersByTimeAsync(60_000)
+    await first
+    expect([sent.length, sent.at(-1)!.beat!.checkpoint]).toEqual([3, { payload: '2' }])
+  })
+
   it('is given up if the attempt ends meanwhile', async () => {
     const { job } = scene(away, away, away, away, away, away, away, away)
     const one = job()

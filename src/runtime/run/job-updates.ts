@@ -60,6 +60,8 @@ export interface Noting {
 interface KeptByJob {
   /** The value as it was stored: its handler may have changed the object since. */
   readonly value: () => unknown
+  /** The same without marks; undefined before the first checkpoint of this run. */
+  readonly bare?: Checkpoint
   readonly marks: string[]
   /** Whether the store lacks some of its marks. */
   hasNews: boolean
@@ -131,14 +133,15 @@ export class JobUpdates {
     if (isMarked(value)) throw new CodecError(`a checkpoint must have no key '${marksKey}'; use another name`)
     const bare = this.#packed({ value, marks: [] }, job.claim)
     // All later updates of the job carry this value.
-    job.kept = { ...this.#keptOf(job), value: () => this.#unpacked(bare, job.claim), isReadable: true }
+    job.kept = { ...this.#keptOf(job), value: () => this.#unpacked(bare, job.claim), bare, isReadable: true }
     const store = this.#store
     const { events, random } = this.#surroundings
     for (let failures = 0; ; failures += 1) {
       job.signal.throwIfAborted()
       if (job.isDecided) throw endedBefore(job.claim)
       try {
-        const checkpoint = this.#marked(job) ?? bare
+        // The latest of the job: another call may have stored it while this one waited for the store.
+        const checkpoint = this.#marked(job) ?? job.kept.bare!
         const [answer] = await store.extend([noteOf(job.claim, { checkpoint })])
         if (answer !== 'lost') {
           if (answer === 'cancel') job.abort(new JobCancelledError(job.claim.queue, job.claim.id))
