@@ -43,11 +43,15 @@ export function newEnvelopeText(envelope: Envelope): string {
   return envelopeText(envelope, mostBatchBytes - growthBytes)
 }
 
-/** For a dead job, or one that is sent on: without its error if that does not fit. */
-export function envelopeTextOrBare({ error, ...rest }: Envelope & DeadLetter): string {
+/**
+ * For a dead job, or one that is sent on: its texts, of which the first that the queue takes is sent. The second is without its
+ * error, as a queue may take less than SQS.
+ */
+export function envelopeForms({ error, ...rest }: Envelope & DeadLetter): string[] {
   const bare = envelopeText(rest)
-  const whole = error === undefined ? bare : envelopeText({ ...rest, error }, Number.POSITIVE_INFINITY)
-  return Buffer.byteLength(whole) > mostBatchBytes ? bare : whole
+  if (error === undefined) return [bare]
+  const whole = envelopeText({ ...rest, error }, Number.POSITIVE_INFINITY)
+  return Buffer.byteLength(whole) > mostBatchBytes ? [bare] : [whole, bare]
 }
 
 /** Throws `PayloadTooLargeError` if the text takes more than `mostBytes`. */

@@ -2,7 +2,7 @@
  * A queue in SQS with its dead-letter queue: their names there, and the batches that collect and send their entries.
  */
 
-import { ConfigError, StoreRefusedError, StoreUnavailableError } from '../../core/errors.js'
+import { ConfigError, hasCode, StoreRefusedError, StoreUnavailableError } from '../../core/errors.js'
 import { keptCall } from '../../core/values/kept-call.js'
 import { type CallRoom, EntryBatch } from './client/entry-batch.js'
 import { type EntryFailure, mostBatchBytes, type SendEntry, type SqsApi } from './client/sqs-api.js'
@@ -53,15 +53,15 @@ export class SqsQueue {
     this.visibilities = new EntryBatch({ ...entries, kind: 'ChangeMessageVisibilityBatch', lingerMs, expectsMore })
   }
 
-  /** Sends a message to the queue. Throws if it was not taken. */
-  async send(entry: SendEntry): Promise<void> {
-    throwFailure(await this.sends.add(entry, bytesOf(entry)), this.names.live)
+  /** Sends a message to the queue, in the first of its forms that is not refused. Throws if none was taken. */
+  async send(...forms: readonly SendEntry[]): Promise<void> {
+    await sendFirst(this.sends, forms, this.names.live)
   }
 
-  /** Sends a message to the dead-letter queue. Throws `QueueMissingError` if there is none. */
-  async sendDead(entry: SendEntry): Promise<void> {
+  /** Like `send`, to the dead-letter queue. Throws `QueueMissingError` if there is none. */
+  async sendDead(...forms: readonly SendEntry[]): Promise<void> {
     const { sends } = await this.dead()
-    throwFailure(await sends.add(entry, bytesOf(entry)), this.names.dead)
+    await sendFirst(sends, forms, this.names.dead)
   }
 
   /** Sends all waiting entries. */
@@ -77,6 +77,22 @@ export class SqsQueue {
       sends: new EntryBatch({ ...entries, kind: 'SendMessageBatch' }),
       deletes: new EntryBatch({ ...entries, kind: 'DeleteMessageBatch' }),
       visibilities: new EntryBatch({ ...entries, kind: 'ChangeMessageVisibilityBatch' }),
+    }
+  }
+}
+
+async function sendFirst(
+  sends: EntryBatch<'SendMessageBatch'>,
+  forms: readonly SendEntry[],
+  queue: string,
+): Promise<void> {
+  for (const [i, form] of forms.entries()) {
+    try {
+      throwFailure(await sends.add(form, bytesOf(form)), queue)
+      return
+    } catch (error) {
+      const isRefused = hasCode(error, 'store-refused') || hasCode(error, 'payload-too-large')
+      if (!isRefused || i === forms.length - 1) throw error
     }
   }
 }

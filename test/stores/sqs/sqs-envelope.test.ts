@@ -9,7 +9,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import { defineTask } from 'millrace'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ApiCalls, openSqs } from '#src/stores/sqs/client/sqs-sdk.js'
-import { type Envelope, envelopeText, envelopeTextOrBare, readEnvelope } from '#src/stores/sqs/envelope.js'
+import { type Envelope, envelopeForms, envelopeText, readEnvelope } from '#src/stores/sqs/envelope.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
 import { nextEvent } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
@@ -32,7 +32,7 @@ describe('the published schema of the envelope', () => {
     const written = [
       envelopeText(every),
       envelopeText(bytes),
-      envelopeTextOrBare({ ...every, reason: 'max-retries', error: 'no' }),
+      ...envelopeForms({ ...every, reason: 'max-retries', error: 'no' }),
     ].map((text) => JSON.parse(text) as object)
 
     for (const one of written) expect(fits(one), fits.errors?.[0]?.message).toBe(true)

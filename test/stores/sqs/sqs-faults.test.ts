@@ -294,6 +294,29 @@ describe('a message', () => {
     expect(dead!.body).not.toHaveProperty('error')
   })
 
+  it.each([
+    ['is buried', { kind: 'bury', reason: 'max-retries' }, 'dlq-', { reason: 'max-retries' }],
+    ['is retried after 13 hours', { kind: 'retry', delayMs: 46_800_000 }, '', { attempts: 1 }],
+  ] as const)('that leaves no room for its error in a queue with a limit of its own %s without it', async (...row) => {
+    const [, how, prefix, kept] = row
+    const { api, store, bodies, namespace, advance } = await scene()
+    const settings = { name: 'small', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
+    for (const name of [`${namespace}-small`, `dlq-${namespace}-small`])
+      await api.call('CreateQueue', { QueueName: name, Attributes: { MaximumMessageSize: '262144' } })
+    await store.open([settings])
+    const job = { id: 'a', task: 't', payload: 'x'.repeat(255_000), priority: 0, rememberMs: 0 }
+    await store.enqueue([{ callId: 'call', queue: 'small', jobs: [job] }])
+    const { claims } = await store.claim([{ queue: 'small', limit: 1 }], { worker: 'w', leaseMs: 30_000 })
+    const { queue, id, fence } = claims[0]!
+    expect(await store.settle([{ queue, id, fence, ...how, error: 'e'.repeat(8_000) }])).toEqual(['ok'])
+    advance(900_000)
+
+    const [found, ...others] = await bodies(`${prefix}${namespace}-small`)
+    expect(others).toEqual([])
+    expect(found!.body).toMatchObject({ id: 'a', ...kept })
+    expect(found!.body).not.toHaveProperty('error')
+  })
+
   it('in a large batch is sent in several calls, none larger than SQS accepts', async () => {
     const { add, claim, calls } = await scene()
     await add(Array.from({ length: 3 }, (_, i) => ({ id: `big-${i}`, payload: 'x'.repeat(600_000) })))

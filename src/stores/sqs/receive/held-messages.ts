@@ -4,7 +4,7 @@
  */
 
 import type { SendEntry } from '../client/sqs-api.js'
-import { type Envelope, envelopeTextOrBare, sendEntry } from '../envelope.js'
+import { type Envelope, envelopeForms, sendEntry } from '../envelope.js'
 
 /** A message that was received, and is hidden from others. */
 export interface ReceivedMessage {
@@ -131,20 +131,20 @@ interface Anew {
   readonly delayMs?: number
   /** Of the wall clock; the message is sent on until then. Default: that of its envelope. */
   readonly dueAt?: number | undefined
-  /** Why it waits; left out if it does not fit. Default: that of its envelope. */
+  /** Why it waits. Default: that of its envelope. */
   readonly error?: string | undefined
 }
 
 /**
  * The same job as a message of its own, for a standard queue. SQS counts the receives of a message and lets nobody change it, so
  * a job whose receive must not count, or which comes later than a message may, goes on in another one. Send it before the message
- * itself is deleted: between the two the job exists twice, and is never missing.
+ * itself is deleted: between the two the job exists twice, and is never missing. The second of its forms is without its error.
  */
 export function messageAnew(
   { envelope, id, createdAt, messageId }: ReceivedMessage,
   { attempts, delayMs = 0, dueAt = envelope.dueAt, error = envelope.error }: Anew,
-): SendEntry {
+): SendEntry[] {
   const times = { createdAt, attempts, ...(dueAt === undefined ? {} : { dueAt }) }
-  const body = envelopeTextOrBare({ ...envelope, id, ...times, ...(error === undefined ? {} : { error }) })
-  return sendEntry({ body, delayMs, lane: envelope.group, sendId: messageId }, false)
+  const bodies = envelopeForms({ ...envelope, id, ...times, ...(error === undefined ? {} : { error }) })
+  return bodies.map((body) => sendEntry({ body, delayMs, lane: envelope.group, sendId: messageId }, false))
 }

@@ -167,7 +167,7 @@ export class Receiver {
       const { receipt, attempt, hiddenUntil } = message
       if (this.queue.isFifo) return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
       if (hiddenUntil <= mono) return undefined
-      await this.queue.send(messageAnew(message, { attempts: attempt - 1 }))
+      await this.queue.send(...messageAnew(message, { attempts: attempt - 1 }))
       return this.queue.deletes.add({ ReceiptHandle: receipt })
     })
     return Promise.allSettled(puts).then(() => {})
@@ -263,7 +263,7 @@ export class Receiver {
       await this.#hide([message], Math.min(dueInMs, longestHiddenAtOnceMs))
       return
     }
-    await this.queue.send(messageAnew(message, { attempts: envelope.attempts ?? 0, delayMs: dueInMs }))
+    await this.queue.send(...messageAnew(message, { attempts: envelope.attempts ?? 0, delayMs: dueInMs }))
     await this.queue.deletes.add({ ReceiptHandle: receipt })
   }
 

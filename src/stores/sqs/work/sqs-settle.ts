@@ -8,7 +8,7 @@ import type { Clock } from '../../../core/platform/clock.js'
 import type { ClaimKey, ExtendAnswer, ExtendItem, SettleAnswer, SettleItem } from '../../contract/settle.js'
 import { doneOf } from '../../rules/payloads.js'
 import { type EntryFailure, longestHiddenMs, type SendEntry } from '../client/sqs-api.js'
-import { type DeadLetter, envelopeTextOrBare, sendEntry } from '../envelope.js'
+import { type DeadLetter, envelopeForms, sendEntry } from '../envelope.js'
 import {
   type HeldMessages,
   hiddenUntil,
@@ -127,7 +127,7 @@ export class SqsSettle {
     const count = item.kind === 'retry' ? 1 : claim.messages.length
     const dead = claim.messages.slice(0, count)
     const left = claim.messages.slice(count)
-    if (!claim.isSentOn) for (const message of dead) await queue.sendDead(deadLetterOf(message, item, queue.isFifo))
+    if (!claim.isSentOn) for (const message of dead) await queue.sendDead(...deadLettersOf(message, item, queue.isFifo))
     claim.isSentOn = true
     const failure = await remove(queue, dead)
     if (left.length === 0) return done(failure)
@@ -154,7 +154,7 @@ export class SqsSettle {
     const message = oldest(claim)
     const attempts = kind === 'release' ? message.attempt - 1 : message.attempt
     const dueAt = delayMs === 0 ? undefined : this.#clock.now() + delayMs
-    if (!claim.isSentOn) await queue.send(messageAnew(message, { attempts, delayMs, dueAt, error }))
+    if (!claim.isSentOn) await queue.send(...messageAnew(message, { attempts, delayMs, dueAt, error }))
     claim.isSentOn = true
     return done(await remove(queue, claim.messages))
   }
@@ -190,11 +190,12 @@ async function hide(
   return failures.find((failure) => failure !== undefined)
 }
 
-function deadLetterOf(message: ReceivedMessage, { reason, error }: DeadLetter, isFifo: boolean): SendEntry {
+/** The forms of its dead letter: the second is without its error. */
+function deadLettersOf(message: ReceivedMessage, { reason, error }: DeadLetter, isFifo: boolean): SendEntry[] {
   const { envelope, id, createdAt, attempt, messageId, lane } = message
   const letter = { ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) }
-  const body = envelopeTextOrBare({ ...envelope, id, createdAt, attempts: attempt, ...letter })
-  return sendEntry({ body, lane, sendId: messageId }, isFifo)
+  const bodies = envelopeForms({ ...envelope, id, createdAt, attempts: attempt, ...letter })
+  return bodies.map((body) => sendEntry({ body, lane, sendId: messageId }, isFifo))
 }
 
 /** Throws for a failure that may not last. */
