@@ -331,6 +331,20 @@ describe('several messages of a group in one receive', () => {
     await store.close()
   })
 
+  it.each<[string, Partial<QueueSettings>]>([
+    ['a plain queue', { fifo: true }],
+    ['an ordered queue', { kind: 'ordered' }],
+  ])('go back behind one that comes before its time, in %s', async (_, settings) => {
+    const early = message(1, 'g', { dueAt: Date.now() + 600_000 })
+    const { store, sent, claim } = await storeWith([early, message(2), message(3, 'h'), message(4)], settings)
+    expect((await claim()).map(({ id }) => id)).toEqual(['job-3'])
+    expect(await claim()).toEqual([])
+    await store.close()
+
+    const changes = sent.filter(([kind]) => kind === 'ChangeMessageVisibilityBatch').flatMap(([, entries]) => entries)
+    expect(changes).toEqual(['r1 600', 'r2 0', 'r4 0'])
+  })
+
   it('go back if the next of them can no longer be hidden, and none overtakes it', async () => {
     const messages = [message(1), message(2), message(3), message(4)]
     const { store, sent, claim, voidReceipts } = await storeWith(messages, { fifo: true })

@@ -212,17 +212,24 @@ export class Receiver {
     const until = (waitS > 0 ? answeredAt : receivedAt) + hiddenS * 1_000
     const messages: ReceivedMessage[] = []
     const others: Promise<unknown>[] = []
+    // FIFO queues: the lanes of early messages, and what came behind those.
+    const waiting = new Set<string>()
+    const behind: ReceivedMessage[] = []
     for (const message of Messages) {
       const arrival = arrivalOf(message, this.#clock.now(), { receivedAt, hiddenUntil: until }, this.queue.isFifo)
       if (this.#isDuplicate(arrival.message, answeredAt)) continue
-      if (arrival.kind === 'job') {
+      const { lane } = arrival.message
+      if (lane !== undefined && waiting.has(lane)) behind.push(arrival.message)
+      else if (arrival.kind === 'job') {
         this.#held.arrived(arrival.message)
         messages.push(arrival.message)
-      } else if (arrival.kind === 'early') others.push(this.#sendOn(arrival.message, arrival.dueInMs))
-      else others.push(this.#bury(arrival.message, arrival.body, arrival.problem))
+      } else if (arrival.kind === 'early') {
+        if (lane !== undefined) waiting.add(lane)
+        others.push(this.#sendOn(arrival.message, arrival.dueInMs))
+      } else others.push(this.#bury(arrival.message, arrival.body, arrival.problem))
     }
     // A message for which this fails stays in the queue, and comes back.
-    await Promise.allSettled(others)
+    await Promise.allSettled([...others, this.#putBack(behind)])
     await this.#hideNext(messages, hiddenMs)
     return messages
   }
@@ -256,7 +263,7 @@ export class Receiver {
     return true
   }
 
-  /** In a FIFO queue the message is hidden until its time, and its lane waits. */
+  /** In a FIFO queue the message is hidden until its time: meanwhile SQS gives none of its lane. */
   async #sendOn(message: ReceivedMessage, dueInMs: number): Promise<void> {
     const { receipt, envelope } = message
     if (this.queue.isFifo) {
