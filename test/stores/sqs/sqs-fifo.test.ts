@@ -3,6 +3,7 @@
 import { defineOrderedTask, defineTask, snooze } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { Claim } from '#src/stores/contract/claim.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SqsApi, SqsCall, SqsMessage } from '#src/stores/sqs/client/sqs-api.js'
 import { SqsStore } from '#src/stores/sqs/sqs-store.js'
@@ -282,10 +283,10 @@ function batchingService(messages: SqsMessage[], voidReceipts: ReadonlySet<strin
   return { api: { where: 'a service of the test', call: call as SqsApi['call'], made: () => ({}), close() {} }, sent }
 }
 
-const message = (n: number, group = 'g', more = {}): SqsMessage => ({
+const message = (n: number, group = 'g', more = {}, receives = 1): SqsMessage => ({
   ...{ MessageId: `m${n}`, ReceiptHandle: `r${n}` },
   Body: JSON.stringify({ v: 1, id: `job-${n}`, task: 't', payload: String(n), ...more }),
-  Attributes: { ApproximateReceiveCount: '1', SentTimestamp: '1000', MessageGroupId: group },
+  Attributes: { ApproximateReceiveCount: String(receives), SentTimestamp: '1000', MessageGroupId: group },
 })
 
 async function storeWith(messages: SqsMessage[], settings: Partial<QueueSettings>) {
@@ -320,6 +321,40 @@ describe('several messages of a group in one receive', () => {
     const changes = sent.filter(([kind]) => kind === 'ChangeMessageVisibilityBatch').flatMap(([, entries]) => entries)
     // Those behind were hidden for longer while they waited.
     expect(changes).toEqual(['r2 35', 'r3 35', 'r1 60', 'r2 0', 'r3 0'])
+  })
+
+  it('use no attempt when they go back behind one that is retried', async () => {
+    const messages: SqsMessage[] = []
+    const { store, claim } = await storeWith(messages, { fifo: true })
+    const received = (...them: [number, number][]) =>
+      messages.push(...them.map(([n, receives]) => message(n, 'g', {}, receives)))
+    const settle = async (how: { kind: 'complete' } | { kind: 'retry'; delayMs: number }) => {
+      const [{ id, fence, attempt }] = (await claim()) as [Claim]
+      await store.settle([{ queue: 'q', id, fence, ...how }])
+      return `${id} ${attempt}`
+    }
+    const retry = { kind: 'retry', delayMs: 0 } as const
+    received([1, 1], [2, 1])
+    expect(await settle(retry)).toBe('job-1 1')
+    received([1, 2], [2, 2])
+    expect(await settle(retry)).toBe('job-1 2')
+    received([1, 3], [2, 3])
+    expect(await settle({ kind: 'complete' })).toBe('job-1 3')
+    expect(await settle(retry)).toBe('job-2 1')
+    received([2, 4])
+
+    expect(await settle({ kind: 'complete' })).toBe('job-2 2')
+    await store.close()
+  })
+
+  it('use no attempt when they come before their time', async () => {
+    const messages = [message(1, 'g', { dueAt: Date.now() + 600_000 })]
+    const { store, claim } = await storeWith(messages, { fifo: true })
+    expect(await claim()).toEqual([])
+    messages.push(message(1, 'g', {}, 2))
+
+    expect(await claim()).toMatchObject([{ id: 'job-1', attempt: 1 }])
+    await store.close()
   })
 
   it('stay in order if the first of them is too heavy for the claim', async () => {

@@ -104,7 +104,7 @@ describe('an envelope', () => {
     const body = '{"v":1,"task":"greet","payload":"1"}'
     const attributes = { ApproximateReceiveCount: '3', SentTimestamp: '5000' }
     const message = { MessageId: 'm', ReceiptHandle: 'r', Body: body, Attributes: attributes }
-    const arrival = arrivalOf(message, 9_000, { receivedAt: 1, hiddenUntil: 2 }, false)
+    const arrival = arrivalOf(message, 9_000, { receivedAt: 1, hiddenUntil: 2 }, false, 0)
 
     expect(arrival.kind).toBe('job')
     expect(arrival.message).toMatchObject({ id: 'm', attempt: 3, createdAt: 5_000, runAt: 5_000, bytes: body.length })

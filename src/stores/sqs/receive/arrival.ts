@@ -15,13 +15,15 @@ type MessageArrival =
 export const systemAttributes = ['ApproximateReceiveCount', 'SentTimestamp', 'MessageGroupId']
 
 /**
- * `now`: of the wall clock. `times`: when its receive was sent, and until when it is hidden, on the monotonic clock.
+ * `now`: of the wall clock. `times`: when its receive was sent, and until when it is hidden, on the monotonic clock. `unrun`:
+ * how many of its receives are known to be no attempts.
  */
 export function arrivalOf(
   { MessageId = '', ReceiptHandle = '', Body = '', Attributes = {} }: SqsMessage,
   now: number,
   times: Pick<ReceivedMessage, 'receivedAt' | 'hiddenUntil'>,
   isFifo: boolean,
+  unrun: number,
 ): MessageArrival {
   const read = readEnvelope(Body)
   const sentAt = Number(Attributes.SentTimestamp ?? now)
@@ -34,7 +36,7 @@ export function arrivalOf(
     id,
     envelope,
     ...(isFifo ? { lane: Attributes.MessageGroupId ?? '' } : {}),
-    attempt: attempts + receives,
+    attempt: attempts + Math.max(1, receives - unrun),
     createdAt,
     runAt: dueAt ?? createdAt,
     bytes: Buffer.byteLength(Body),

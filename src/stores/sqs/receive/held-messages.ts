@@ -41,6 +41,9 @@ export interface MessageClaim {
 /** The number of ended messages that are remembered: one that is delivered again is deleted, and not run again. */
 const mostEnded = 10_000
 
+/** The number of messages of FIFO queues whose receives without a run are remembered. */
+const mostUnrun = 10_000
+
 /** With fewer claims, lost ones are not looked for. */
 const leastSwept = 1_000
 
@@ -49,6 +52,7 @@ export class HeldMessages {
   readonly #byMessage = new Map<string, ReceivedMessage>()
   readonly #counts = new Map<string, number>()
   readonly #ended = new Set<string>()
+  readonly #unrun = new Map<string, number>()
   #lastFence = 0
   #mostHeld = leastSwept
 
@@ -96,6 +100,7 @@ export class HeldMessages {
   /** The message has been deleted, and must never run again. */
   ended(message: ReceivedMessage): void {
     this.left(message)
+    this.#unrun.delete(message.messageId)
     this.#ended.add(message.messageId)
     for (const oldest of this.#ended) {
       if (this.#ended.size <= mostEnded) break
@@ -105,6 +110,20 @@ export class HeldMessages {
 
   hasEnded(messageId: string): boolean {
     return this.#ended.has(messageId)
+  }
+
+  /** A FIFO message goes back and has not run: this receive was no attempt. Only this handle knows. */
+  notRun({ messageId }: ReceivedMessage): void {
+    this.#unrun.set(messageId, this.unrun(messageId) + 1)
+    for (const oldest of this.#unrun.keys()) {
+      if (this.#unrun.size <= mostUnrun) break
+      this.#unrun.delete(oldest)
+    }
+  }
+
+  /** How many receives of the message were no attempts. */
+  unrun(messageId: string): number {
+    return this.#unrun.get(messageId) ?? 0
   }
 
   /** The claim is over, together with its remaining messages. */

@@ -157,15 +157,18 @@ export class Receiver {
   }
 
   /**
-   * That they were received here counts as no attempt, except in a FIFO queue, where a message must keep its place, and
-   * for a message whose time is over: it is visible already, and another may have run it.
+   * That they were received here counts as no attempt; in a FIFO queue, where a message must keep its place, only this
+   * handle knows that. A message whose time is over is visible already, and another may have run it.
    */
   #putBack(messages: readonly ReceivedMessage[]): Promise<void> {
     const mono = this.#clock.mono()
     for (const message of messages) this.#held.left(message)
     const puts = messages.map(async (message) => {
       const { receipt, attempt, hiddenUntil } = message
-      if (this.queue.isFifo) return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
+      if (this.queue.isFifo) {
+        this.#held.notRun(message)
+        return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
+      }
       if (hiddenUntil <= mono) return undefined
       await this.queue.send(...messageAnew(message, { attempts: attempt - 1 }))
       return this.queue.deletes.add({ ReceiptHandle: receipt })
@@ -216,7 +219,9 @@ export class Receiver {
     const waiting = new Set<string>()
     const behind: ReceivedMessage[] = []
     for (const message of Messages) {
-      const arrival = arrivalOf(message, this.#clock.now(), { receivedAt, hiddenUntil: until }, this.queue.isFifo)
+      const times = { receivedAt, hiddenUntil: until }
+      const unrun = this.#held.unrun(message.MessageId ?? '')
+      const arrival = arrivalOf(message, this.#clock.now(), times, this.queue.isFifo, unrun)
       if (this.#isDuplicate(arrival.message, answeredAt)) continue
       const { lane } = arrival.message
       if (lane !== undefined && waiting.has(lane)) behind.push(arrival.message)
@@ -267,6 +272,7 @@ export class Receiver {
   async #sendOn(message: ReceivedMessage, dueInMs: number): Promise<void> {
     const { receipt, envelope } = message
     if (this.queue.isFifo) {
+      this.#held.notRun(message)
       await this.#hide([message], Math.min(dueInMs, longestHiddenAtOnceMs))
       return
     }
