@@ -1,8 +1,10 @@
 /** FIFO queues of SQS: order and exclusion by group, and of ordered tasks by id. */
 
 import { defineOrderedTask, defineTask, snooze } from 'millrace'
+import { ManualClock } from 'millrace/store-testing'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { Clock } from '#src/core/platform/clock.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import type { SqsApi, SqsCall, SqsMessage } from '#src/stores/sqs/client/sqs-api.js'
@@ -289,10 +291,10 @@ const message = (n: number, group = 'g', more = {}, receives = 1): SqsMessage =>
   Attributes: { ApproximateReceiveCount: String(receives), SentTimestamp: '1000', MessageGroupId: group },
 })
 
-async function storeWith(messages: SqsMessage[], settings: Partial<QueueSettings>) {
+async function storeWith(messages: SqsMessage[], settings: Partial<QueueSettings>, clock?: Clock) {
   const voidReceipts = new Set<string>()
   const { api, sent } = batchingService(messages, voidReceipts)
-  const store = new SqsStore({ api, namespace: '', worthAsking: () => true })
+  const store = new SqsStore({ api, namespace: '', worthAsking: () => true, ...(clock === undefined ? {} : { clock }) })
   await store.open([{ name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...settings }])
   const claim = async (leaseMs = 30_000) =>
     (await store.claim([{ queue: 'q', limit: 10 }], { worker: 'w', leaseMs })).claims
@@ -424,6 +426,21 @@ describe('several messages of a group in one receive', () => {
     const changes = sent.filter(([kind]) => kind !== 'SendMessageBatch').map(([, entries]) => entries.join(' '))
     expect(changes).toEqual(ends)
   })
+})
+
+it('a message of a standard queue that comes again before it is claimed is claimed once', async () => {
+  const messages = [message(1)]
+  const clock = new ManualClock(Date.now())
+  const { store, claim } = await storeWith(messages, {}, clock)
+  const wait = () => store.wait(['q'], 1_000, new AbortController().signal)
+  expect(await wait()).toEqual(['q'])
+  // The process was suspended until the message was visible again. SQS may take a receipt from before.
+  clock.advance(36_000)
+  messages.push(message(1, 'g', {}, 2))
+  expect(await wait()).toEqual(['q'])
+
+  expect(await claim()).toMatchObject([{ id: 'job-1', attempt: 2 }])
+  await store.close()
 })
 
 describe('the group of a job in a standard queue', () => {

@@ -111,6 +111,11 @@ export class KeptMessages {
     })
   }
 
+  /** Removes a message, if it is here. */
+  drop(message: ReceivedMessage): void {
+    this.#takeOut((kept) => kept.message === message)
+  }
+
   /** Removes and returns all. */
   takeAll(): ReceivedMessage[] {
     return this.#takeOut(() => true)

@@ -257,9 +257,11 @@ export class Receiver {
    */
   #isDuplicate({ messageId, receipt, receivedAt, hiddenUntil }: ReceivedMessage, answeredAt: number): boolean {
     const before = this.#held.here(messageId)
-    // Its former holder has given it up without a word.
-    if (before !== undefined && before.hiddenUntil <= answeredAt) this.#held.left(before)
-    else if (before !== undefined) {
+    // Its former holder has given it up without a word, or nobody has claimed it in time.
+    if (before !== undefined && before.hiddenUntil <= answeredAt) {
+      this.#held.left(before)
+      this.#kept.drop(before)
+    } else if (before !== undefined) {
       Object.assign(before, { receipt, receivedAt, hiddenUntil: Math.max(hiddenUntil, before.hiddenUntil) })
       return true
     }
