@@ -47,7 +47,7 @@ async function scene() {
   return { ...made, store: `sqlite:${join(folder, 'jobs.db')}`, open: () => writeFileSync(join(folder, 'gate'), '') }
 }
 
-it('a job that is cancelled while its process still loads is told as cancelled, and of no process as failed', {
+it('a job that is cancelled while its process still loads is reported as cancelled, and no process as failed', {
   timeout: 60_000,
 }, async () => {
   const { mill, film, open } = await scene()

@@ -89,7 +89,7 @@ describe('a worker process that recycles', () => {
 })
 
 describe('millrace work', () => {
-  it('ends with its last process, also if that was leaving when its successor was told to stop', async () => {
+  it('ends with its last process, also if that was leaving when its successor was stopped', async () => {
     const cwd = project()
     const gate = join(cwd, 'gate')
     await runJson(['enqueue', 'hold', JSON.stringify(gate)], { cwd })
