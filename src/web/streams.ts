@@ -120,19 +120,21 @@ function overviewSource(window: MillWindow): Source {
 
 /** The source of a queue's events: its live feed, as it is shown. */
 function queueSource(window: MillWindow, queue: string): Source {
-  const goOn = async (feed: AsyncIterable<LiveEvent>, tell: (message: StreamMessage) => void) => {
+  const goOn = async (feed: AsyncIterable<LiveEvent>, tell: (message: StreamMessage) => void, over: () => void) => {
     try {
       for await (const event of feed) tell({ event: event.type, data: recordJson(window.shownEvent(event)) })
     } catch (error) {
       tell(failureMessage(error, window.mill.logger))
+    } finally {
+      over()
     }
   }
   return {
     keeping: 'all',
-    begin: async (tell, signal) => {
+    begin: async (tell, signal, over) => {
       const feed = window.queue(queue).events({ signal })
       await feed.ready()
-      void goOn(feed, tell)
+      void goOn(feed, tell, over)
     },
     opening: () => [{ event: 'ready', data: JSON.stringify({ queue }) }],
   }
@@ -141,22 +143,24 @@ function queueSource(window: MillWindow, queue: string): Source {
 /** The source of a job: its feed, as it is shown. */
 function jobSource(window: MillWindow, queue: string, id: string): Source {
   const watched = new WatchedJob((job) => window.shown(job))
-  const goOn = async (feed: AsyncIterable<JobEvent>, tell: (message: StreamMessage) => void) => {
+  const goOn = async (feed: AsyncIterable<JobEvent>, tell: (message: StreamMessage) => void, over: () => void) => {
     try {
       for await (const event of feed) for (const message of watched.heard(event)) tell(message)
     } catch (error) {
       tell(failureMessage(error, window.mill.logger))
+    } finally {
+      over()
     }
   }
   return {
     keeping: 'all',
-    begin: async (tell, signal) => {
+    begin: async (tell, signal, over) => {
       const failed = (error: unknown) => tell(failureMessage(error, window.mill.logger))
       const feed = window.job(queue, id).follow(signal, failed).events()
       // `opening` informs its clients.
       const first = await feed.next()
       if (!first.done) watched.heard(first.value)
-      void goOn(feed, tell)
+      void goOn(feed, tell, over)
     },
     opening: () => watched.opening(),
   }
@@ -212,7 +216,7 @@ class WatchedJob {
   }
 }
 
-/** The message of a failure: the source of a stream cannot be read now, and is tried again. */
+/** The message of a failure: the source of a stream cannot be read now. */
 function failureMessage(error: unknown, logger: Logger): StreamMessage {
   const { code, message } = failureOf(error, logger)
   return { event: 'failure', data: JSON.stringify({ code, message }) }

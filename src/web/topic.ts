@@ -3,24 +3,32 @@
 /** The source of a topic's messages. */
 export interface Source {
   readonly keeping: Keeping
-  /** Begins to read; resolves once all later changes are sent. Goes on until the signal aborts. */
-  begin(tell: (message: StreamMessage) => void, signal: AbortSignal): Promise<void>
+  /**
+   * Begins to read; resolves once all later changes are sent. Goes on until the signal aborts; calls `over` if it has ended
+   * before.
+   */
+  begin(tell: (message: StreamMessage) => void, signal: AbortSignal, over: () => void): Promise<void>
   /** The first messages for a client that comes later. */
   opening(): readonly StreamMessage[]
 }
 
 export class Topic {
   readonly #source: Source
-  readonly #clients = new Set<EventStream>()
+  /** Its clients, and how each leaves. */
+  readonly #clients = new Map<EventStream, () => void>()
   readonly #over = new AbortController()
   readonly #empty: () => void
   readonly #begun: Promise<void>
 
-  /** `empty` is called once, when its last client has left. */
+  /** `empty` is called once, when its last client has left: by itself, or because the source is over. */
   constructor(source: Source, empty: () => void) {
     this.#source = source
     this.#empty = empty
-    this.#begun = source.begin((message) => this.#tell(message), this.#over.signal)
+    this.#begun = source.begin(
+      (message) => this.#tell(message),
+      this.#over.signal,
+      () => this.#finish(),
+    )
   }
 
   /**
@@ -32,7 +40,7 @@ export class Topic {
       if (this.#leave(stream)) left()
     }
     const stream: EventStream = new EventStream(this.#source.keeping, leave)
-    this.#clients.add(stream)
+    this.#clients.set(stream, leave)
     try {
       await this.#begun
     } catch (error) {
@@ -46,11 +54,16 @@ export class Topic {
   }
 
   beat(): void {
-    for (const client of this.#clients) client.beat()
+    for (const client of this.#clients.keys()) client.beat()
   }
 
   #tell(message: StreamMessage): void {
-    for (const client of this.#clients) client.send(message)
+    for (const client of this.#clients.keys()) client.send(message)
+  }
+
+  /** Ends the streams of all clients after what waits for them: nothing new would come. Who comes later gets another topic. */
+  #finish(): void {
+    for (const leave of [...this.#clients.values()]) leave()
   }
 
   /** Returns whether it was there. */

@@ -2,12 +2,14 @@
 
 import { once } from 'node:events'
 import { request, type ServerResponse } from 'node:http'
-import { defineTask } from 'millrace'
+import { defineTask, type JobRecord } from 'millrace'
+import type { Records } from 'millrace/store'
 import { webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { StoreRefusedError } from '#src/core/errors.js'
 import { EventStream, type Source, Topic } from '#src/web/topic.js'
 import { testMill } from '../test-mill.js'
-import { bearer, mail, type SceneStore, served, WebScene } from './web-scene.js'
+import { bearer, mail, type SceneStore, served, token, WebScene } from './web-scene.js'
 
 interface Told {
   readonly event: string
@@ -105,6 +107,55 @@ it('a job is followed: its record as it changes, its log as it grows, and its en
   expect(await late.next()).toEqual({ event: 'log', data: { text: 'begun\ndone\n', isGap: false } })
   expect((await late.next()).event).toBe('end')
   await worker.stop()
+})
+
+describe('the stream of a job', () => {
+  const path = 'api/v1/queues/mail/jobs/j/events'
+
+  it('ends after `end`, so that who comes when the job was revived follows it anew', async () => {
+    const scene = await WebScene.on('sqlite')
+    await scene.mill.enqueue(mail, { to: 'nobody' }, { id: 'j' })
+    const staying = await watch(`${scene.url}/${path}`)
+    await scene.run(['mail'])
+    await staying.next('end')
+    await scene.mill.queue('mail').morgue.revive(['j'])
+    const late = await watch(`${scene.url}/${path}`)
+
+    expect(await late.next()).toMatchObject({ event: 'job', data: { state: 'ready' } })
+    await expect(staying.next()).rejects.toThrow('the stream has ended')
+    await scene.run(['mail'])
+    expect(await late.next('end')).toMatchObject({ event: 'end' })
+  })
+
+  it.each(['a store that refuses one look', 'a `redact` that throws once'])('goes on anew after %s', async (what) => {
+    let isBroken = false
+    const redact = (job: JobRecord) => {
+      if (isBroken && what.includes('redact')) throw new TypeError('broken')
+      return job
+    }
+    const scene = await WebScene.on('sqlite', { token, redact })
+    await scene.mill.enqueue(mail, { to: 'ada' }, { id: 'j', delay: '1h' })
+    const store = await (
+      scene.mill as unknown as { adminParts: { connect(): Promise<{ records: Records }> } }
+    ).adminParts.connect()
+    const get = store.records.get.bind(store.records)
+    store.records.get = async (...asked) => {
+      if (isBroken && what.includes('store')) throw new StoreRefusedError('the store refuses.')
+      return get(...asked)
+    }
+    const client = await watch(`${scene.url}/${path}`)
+    await client.next()
+    isBroken = true
+    await scene.mill.queue('mail').jobs.setFields('j', { seen: 1 })
+    await client.next('failure')
+    await expect(client.next()).rejects.toThrow('the stream has ended')
+    isBroken = false
+
+    const again = await watch(`${scene.url}/${path}`)
+    expect(await again.next()).toMatchObject({ event: 'job', data: { fields: { seen: 1 } } })
+    await scene.mill.queue('mail').jobs.setFields('j', { seen: 2 })
+    expect(await again.next('job')).toMatchObject({ data: { fields: { seen: 2 } } })
+  })
 })
 
 it('a client that fills the buffer with each event leaves nothing behind at its response', async () => {
