@@ -86,11 +86,69 @@ export class FlowEnqueue {
   }
 }
 
+/** A place for a handle in a copied value. */
+interface HandlePlace {
+  readonly holder: object
+  readonly key: string
+  readonly job: FlowJob
+}
+
+/**
+ * What `build` returned, copied before anything is stored: its lists and plain objects, into which handles are put in the
+ * place of jobs. Everything else in it is as it was.
+ */
+class CopiedReturn<Returned> {
+  readonly isNothing: boolean
+  readonly #root = { value: undefined as unknown }
+  readonly #places: HandlePlace[] = []
+  readonly #copies = new Map<object, object>()
+
+  constructor(returned: Returned) {
+    this.isNothing = returned === undefined
+    this.#put(this.#root, 'value', returned)
+  }
+
+  withHandles(handleOf: (job: FlowJob) => JobHandle | undefined): FlowHandles<Returned> {
+    for (const { holder, key, job } of this.#places) putInto(holder, key, handleOf(job))
+    return this.#root.value as FlowHandles<Returned>
+  }
+
+  #put(holder: object, key: string, value: unknown): void {
+    if (value instanceof FlowJob) this.#places.push({ holder, key, job: value })
+    // Keeps the order of the keys, also where a handle follows.
+    putInto(holder, key, value instanceof FlowJobs ? this.#copied(value.jobs) : this.#copied(value))
+  }
+
+  /** A value may contain itself. */
+  #copied(value: unknown): unknown {
+    if (!isPlain(value)) return value
+    const known = this.#copies.get(value)
+    if (known !== undefined) return known
+    const copy = Array.isArray(value) ? new Array<unknown>(value.length) : {}
+    this.#copies.set(value, copy)
+    for (const [key, one] of Object.entries(value)) this.#put(copy, key, one)
+    return copy
+  }
+}
+
+/** Whether the value is a list or an object of no class. */
+function isPlain(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false
+  const prototype = Object.getPrototypeOf(value) as object | null
+  // That of all objects is another one in each realm of Node's `vm`.
+  return Array.isArray(value) || prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+/** Also of the name `__proto__`. */
+function putInto(holder: object, key: string, value: unknown): void {
+  Object.defineProperty(holder, key, { value, configurable: true, enumerable: true, writable: true })
+}
+
 /** The flow that `build` has built, and what that returned. Throws `InvalidArgumentError` and `InvalidJobError`. */
 export function builtFlow<Returned>(
   build: (flow: Flow) => Returned,
   call: string,
-): { readonly flow: JobFlow; readonly returned: Returned } {
+): { readonly flow: JobFlow; readonly returned: CopiedReturn<Returned> } {
   if (typeof build !== 'function')
     throw new InvalidArgumentError(`${call} expects a function that adds jobs; got ${describe(build)}.`)
   const flow = new JobFlow()
@@ -99,7 +157,7 @@ export function builtFlow<Returned>(
     throw new InvalidArgumentError(
       `the function of ${call} must not be async: it only adds jobs. Await what it needs before the call.`,
     )
-  return { flow, returned }
+  return { flow, returned: new CopiedReturn(returned) }
 }
 
 /** A job of a flow and those for which it waits. */
@@ -340,16 +398,10 @@ class JobFlow implements Flow {
     return order.map((node) => made.get(node)!)
   }
 
-  handles<Returned>(returned: Returned, handles: ReadonlyMap<string, JobHandle>): FlowHandles<Returned> {
-    const found = (value: unknown): unknown => {
-      if (value instanceof FlowJob) return handles.get(this.#ids.get(value) ?? '')
-      if (value instanceof FlowJobs) return value.jobs.map(found)
-      if (Array.isArray(value)) return value.map(found)
-      if (typeof value !== 'object' || value === null) return value
-      return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, found(one)]))
-    }
-    const all = [...this.#nodes.keys()]
-    return (returned === undefined ? all.map(found) : found(returned)) as FlowHandles<Returned>
+  handles<Returned>(returned: CopiedReturn<Returned>, handles: ReadonlyMap<string, JobHandle>): FlowHandles<Returned> {
+    const found = (job: object) => handles.get(this.#ids.get(job) ?? '')
+    if (returned.isNothing) return [...this.#nodes.keys()].map(found) as FlowHandles<Returned>
+    return returned.withHandles(found)
   }
 }
 

@@ -85,17 +85,26 @@ export interface Flow<QueueName extends string = string> {
   ): FlowJobs<T>
 }
 
-/** The value of a flow: that of its function, with handles in the place of jobs; without one, the handles of all jobs. */
+/** Objects of a flow's value that have no handles in them. */
+type KeptAsItIs = Date | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown> | ((...args: never[]) => unknown)
+
+/**
+ * The value of a flow: that of its function, with handles in the place of jobs; without one, the handles of all jobs. Its
+ * lists and plain objects are copied; objects of a class, such as dates and maps, are those that its function returned,
+ * with whatever is in them.
+ */
 export type FlowHandles<Returned> =
   Returned extends FlowJob<infer T>
     ? HandleOf<T>
     : Returned extends FlowJobs<infer T>
       ? HandleOf<T>[]
-      : Returned extends object
-        ? { -readonly [Key in keyof Returned]: FlowHandles<Returned[Key]> }
-        : Returned extends void
-          ? JobHandle[]
-          : Returned
+      : Returned extends KeptAsItIs
+        ? Returned
+        : Returned extends object
+          ? { -readonly [Key in keyof Returned]: FlowHandles<Returned[Key]> }
+          : Returned extends void
+            ? JobHandle[]
+            : Returned
 
 /**
  * The call of a handler that enqueues a flow.

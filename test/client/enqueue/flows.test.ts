@@ -4,6 +4,7 @@ import { defineTask, many } from 'millrace'
 import { testMill } from 'millrace/testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
 
+const now = '2026-03-01T09:00:00Z'
 const rates = defineTask({ name: 'rates', run: async (date: string) => date.length })
 const sum = defineTask({ name: 'sum', queue: 'sums', run: async (n: number) => n * 2 })
 const report = defineTask({
@@ -65,6 +66,59 @@ describe('a flow', () => {
       ['added', 'default'],
       ['added', 'default'],
     ])
+  })
+
+  it('leaves dates, maps and objects of classes in its value as they are', async () => {
+    class Basket {
+      count = 2
+    }
+    const mill = made()
+    const [at, byName, basket] = [new Date(now), new Map([['a', 1]]), new Basket()]
+    const value = await mill.flow((f) => {
+      const month = f.job(report, 'May', { after: { rate: f.job(rates, ''), sales: f.jobs(sum, [1]) } })
+      return { at, byName, basket, add: (n: number) => n + 1, parts: [{ month }, 'x'] as const, month, none: null }
+    })
+    await mill.drain()
+
+    expect([value.at.getTime(), value.byName.get('a'), value.basket, value.add(1)]).toEqual([
+      at.getTime(),
+      1,
+      basket,
+      2,
+    ])
+    expect(Object.keys(value)).toEqual(['at', 'byName', 'basket', 'add', 'parts', 'month', 'none'])
+    expect([await value.month.result(), value.parts[0].month, value.parts[1]]).toEqual(['May: 0, 2', value.month, 'x'])
+  })
+
+  it('may have a value that contains itself', async () => {
+    const mill = made()
+    type Ring = { month?: unknown; self?: Ring; all: unknown[] }
+    const value = (await mill.flow((f) => {
+      const month = f.job(report, 'May', { after: { rate: f.job(rates, ''), sales: f.jobs(sum, [1]) } })
+      const ring: Ring = { month, all: [] }
+      ring.self = ring
+      ring.all.push(ring, month)
+      return ring as object
+    })) as Ring
+
+    expect(value.self).toBe(value)
+    expect(value.all).toEqual([value, value.month])
+    expect(value.month).toMatchObject({ outcome: 'added', queue: 'default' })
+  })
+
+  it('stores nothing if its value cannot be read', async () => {
+    const mill = made()
+    const built = mill.flow((f) => {
+      f.job(report, 'May', { after: { rate: f.job(rates, ''), sales: f.jobs(sum, [1]) } })
+      return {
+        get month(): string {
+          throw new Error('no month')
+        },
+      }
+    })
+
+    await expect(built).rejects.toThrow('no month')
+    expect((await mill.queue('sums').depth()).ready).toBe(0)
   })
 
   it('whose join has an id of its own is stored once', async () => {
