@@ -47,7 +47,8 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     const scene = await WebScene.on(store)
     await fill(scene, 450)
     const steps = await scene.mill.queue('mail').filteredSteps('cancel', { group: 'acme' }, {})
-    for (let i = 0; i < 7; i += 1) expect(await steps.step()).toMatchObject({ more: true })
+    // Those that wait and that are scheduled come first.
+    for (let more = true; more && !/^ready\/./.test(steps.cursor() ?? ''); ) more = (await steps.step()).more
     const left = (await scene.get('queues/mail/count?group=acme')).json as { count: number }
     const cursor = steps.cursor()
     const rest = await scene.post('queues/mail/jobs/cancel', { where: { group: 'acme' }, confirm: 'mail', cursor })
