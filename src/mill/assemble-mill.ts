@@ -9,7 +9,6 @@ import { type HandleParts, handlePartsOf, StoredJobHandle } from '../client/jobs
 import { ScheduleAdmin } from '../client/schedules/schedule-admin.js'
 import { joinsOf } from '../client/store-facets.js'
 import { Events } from '../core/events.js'
-import type { Packing } from '../core/packing/packing.js'
 import type { Clock, Random } from '../core/platform/clock.js'
 import type { Surroundings } from '../core/surroundings.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
@@ -72,7 +71,7 @@ export function assembleMill(options: CheckedOptions, source: StoreSource, clock
   const look = () => connection.looked()
   const adminParts = { connect: opened, look, packing, registry, repeater, closing, clock }
   const context = new HandlerContext(options.context, clock, random)
-  const children = childClient({ client, transactions, context, packing, connect: opened })
+  const children = childClient({ client, transactions, context, surroundings, connect: opened })
   const work = new MillWork({
     ...{ options, source, surroundings, connection, clientParts, children, context, schedules },
   })
@@ -87,15 +86,16 @@ function childClient({
   client,
   transactions,
   context,
-  packing,
+  surroundings,
   connect,
 }: {
   readonly client: Client
   readonly transactions: TransactionEnqueue
   readonly context: HandlerContext
-  readonly packing: Packing
+  readonly surroundings: Surroundings
   readonly connect: () => Promise<Store>
 }): ChildClient {
+  const { packing } = surroundings
   return {
     get context() {
       return context.value
@@ -106,6 +106,6 @@ function childClient({
     flow: (build, call) => client.flow(build, call),
     enqueueIn: (tx, item) => transactions.enqueue(tx, item),
     completeIn: (tx, claim) => transactions.complete(tx, claim),
-    joined: async (join, sets) => joinedMembers(joinsOf(await connect()), packing, join, sets),
+    joined: async (run, sets) => joinedMembers(surroundings, joinsOf(await connect()), run, sets),
   }
 }

@@ -1,12 +1,16 @@
 /** Joins and their members as real workers and listeners run them, and the sweeps of workers. */
 
 import { defineTask, many } from 'millrace'
+import type { Store } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import { Events } from '#src/core/events.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
 import { JoinSweeps, sweepOnce } from '#src/workers/join-sweeps.js'
+import { changed } from '../changed.js'
 import { nextEvent, recorded } from '../next-event.js'
 import { givenSurroundings } from '../runtime/given-surroundings.js'
-import { storeKinds, testMill } from '../test-mill.js'
+import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
 const single = defineTask({ name: 'single', queue: 'singles', run: async (n: number) => n * 2 })
 const batched = defineTask({
@@ -113,6 +117,60 @@ describe.each(storeKinds)('a listener on %s', (kind) => {
     const same = defineTask({ name: 'single', queue: 'singles', joins: { told: foreign } })
     await expect(claim.joined(same)).rejects.toMatchObject({ code: 'job-invalid' })
     expect(await claim.complete(2)).toBe('ok')
+  })
+})
+
+describe('the handler of a join', () => {
+  const sum = defineTask({
+    name: 'sum',
+    queue: 'joins',
+    joins: { some: many(single) },
+    retry: { max: 0 },
+    async run(_: unknown, ctx) {
+      let total = 0
+      for await (const n of ctx.joined.some) total += n
+      return total
+    },
+  })
+  /** A mill whose store has no answer to the first `cuts` reads of members, and the calls that failed. */
+  const cutFor = (cuts: number) => {
+    const store = new MemoryStore()
+    let left = cuts
+    const joins = changed(store.joins!, {
+      async ends(...asked) {
+        left -= 1
+        if (left >= 0) throw new StoreUnavailableError('away')
+        return store.joins!.ends(...asked)
+      },
+    })
+    const mill = testMillOn(changed<Store>(store, { joins }), { tasks: [single, sum], queues })
+    return { mill, failed: recorded(mill, 'store.failed') }
+  }
+
+  it('waits for a store that is away while it reads its members', async () => {
+    const { mill, failed } = cutFor(2)
+    await mill.worker({ queues: ['singles', 'joins'] }).start()
+    const job = await mill.enqueue(sum, undefined, { after: { some: [1, 2] } })
+
+    expect(await job.result({ timeout: '20s' })).toBe(6)
+    expect(failed.map(({ call }) => call)).toEqual(['joins.ends', 'joins.ends'])
+  })
+
+  it('waits no longer when its job is cancelled', async () => {
+    const { mill } = cutFor(Number.POSITIVE_INFINITY)
+    await mill.enqueue(sum, undefined, { id: 'a', after: { some: [1] } })
+    await (await mill.listener('singles').next()).complete(2)
+    const claim = await mill.listener('joins').next()
+    const { some } = await claim.joined(sum)
+    const isAway = nextEvent(mill, 'store.failed')
+    const read = some[Symbol.asyncIterator]().next()
+    const refused = expect(read).rejects.toMatchObject({ code: 'job-cancelled' })
+    await isAway
+    await mill.queue('joins').jobs.cancel(['a'])
+    expect(await claim.extend()).toBe('cancel')
+
+    await refused
+    await claim.release()
   })
 })
 

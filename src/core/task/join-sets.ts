@@ -75,7 +75,10 @@ export type Settled<Result> =
   | { readonly fate: 'completed'; readonly result: Result }
   | { readonly fate: 'dead' | 'cancelled' | 'expired'; readonly error?: string }
 
-/** The members of a set of many, in their order. Read from the store in pages, each time anew. */
+/**
+ * The members of a set of many, in their order. Read from the store in pages, each time anew. A read waits while the store
+ * is away, and rejects with the reason of the run's signal if the run is over.
+ */
 export interface JoinedMany<Member> extends AsyncIterable<Member> {
   readonly counts: FateCounts
 }

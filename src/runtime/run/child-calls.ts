@@ -16,6 +16,7 @@ import type { Payload } from '../../core/values/codec.js'
 import { digestId, idMistake, orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { UserConnection } from '../../stores/contract/transactions.js'
+import type { JoinRun } from './joined-members.js'
 
 /** The calls of handlers to their mill: they enqueue jobs, read the members of joins, and get the context. */
 export interface ChildClient {
@@ -31,7 +32,7 @@ export interface ChildClient {
   /** Ends the job of the claim in a transaction of the handler. Throws `LeaseLostError`. */
   completeIn(tx: UserConnection, claim: Claim): Promise<void>
   /** What became of the members of a join. Throws the errors of `joinedMembers`. */
-  joined(join: Claim, sets: ReadonlyMap<string, MemberSet>): Promise<Joined<JoinSets>>
+  joined(run: JoinRun, sets: ReadonlyMap<string, MemberSet>): Promise<Joined<JoinSets>>
 }
 
 export class ChildCalls {

@@ -260,7 +260,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
       throw new InvalidJobError(
         `job '${claim.id}' was enqueued without jobs to wait for, and its task now has \`joins\`: its handler would miss them. Give the new task another name, and keep the old one until its jobs have run.`,
       )
-    this.joined = await this.#client!.joined(claim, sets)
+    this.joined = await this.#client!.joined(this, sets)
   }
 
   async enqueue<T extends DefinedTask>(

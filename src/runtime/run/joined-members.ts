@@ -3,26 +3,39 @@
 import { CodecError, InvalidJobError } from '../../core/errors.js'
 import { ownError } from '../../core/job/job-failures.js'
 import { messageOf } from '../../core/messages/describe.js'
-import { type Packing, whyUnkept } from '../../core/packing/packing.js'
+import { whyUnkept } from '../../core/packing/packing.js'
+import type { Surroundings } from '../../core/surroundings.js'
 import type { Joined, JoinedMany, JoinSets, MemberSet, Settled } from '../../core/task/join-sets.js'
+import type { Claim } from '../../stores/contract/claim.js'
 import type { JobKey } from '../../stores/contract/job-records.js'
 import type { Joins, MemberEnd, StoredSet } from '../../stores/contract/joins.js'
 import { memberId } from '../../stores/rules/join-rules.js'
+import { onceThere } from '../outage.js'
 
 /** The most ends of members in one request. */
 const pageSize = 1_000
 
+type ReaderSurroundings = Pick<Surroundings, 'events' | 'random' | 'packing'>
+
+/** The run of a join: its claim, and the signal that ends its waits. */
+export interface JoinRun {
+  readonly claim: Claim
+  readonly signal: AbortSignal
+}
+
 /**
- * Reads counts and the results of single members; those of many are read as they are asked for. Throws
+ * Reads counts and the results of single members; those of many are read as they are asked for, by reads that wait while
+ * the store is away and reject with the reason of the run's signal once that is aborted. Throws
  * `InvalidJobError` if the join was stored with other sets than its task declares, and `CodecError` for a result that
  * this process cannot read.
  */
 export async function joinedMembers(
+  surroundings: ReaderSurroundings,
   joins: Joins,
-  packing: Packing,
-  join: JobKey,
+  run: JoinRun,
   declared: ReadonlyMap<string, MemberSet>,
 ): Promise<Joined<JoinSets>> {
+  const join = run.claim
   const stored = await joins.look(join)
   if (stored === undefined)
     throw new InvalidJobError(
@@ -32,7 +45,7 @@ export async function joinedMembers(
   for (const [name, set] of declared) {
     const kept = stored.sets.find((one) => one.name === name)
     if (kept === undefined || kept.isMany !== set.isMany) throw otherSets(join, stored.sets, name)
-    const members = new SetReader(joins, packing, join, set, kept)
+    const members = new SetReader(surroundings, joins, run, set, kept)
     joined[name] = set.isMany ? members : (await members.page(0))[0]
   }
   return joined as Joined<JoinSets>
@@ -48,16 +61,16 @@ function otherSets({ id }: JobKey, stored: readonly StoredSet[], name: string): 
 /** The members of one set. */
 class SetReader implements JoinedMany<unknown> {
   readonly counts: JoinedMany<unknown>['counts']
+  readonly #surroundings: ReaderSurroundings
   readonly #joins: Joins
-  readonly #packing: Packing
-  readonly #join: JobKey
+  readonly #run: JoinRun
   readonly #set: MemberSet
   readonly #stored: StoredSet
 
-  constructor(joins: Joins, packing: Packing, join: JobKey, set: MemberSet, stored: StoredSet) {
+  constructor(surroundings: ReaderSurroundings, joins: Joins, run: JoinRun, set: MemberSet, stored: StoredSet) {
+    this.#surroundings = surroundings
     this.#joins = joins
-    this.#packing = packing
-    this.#join = join
+    this.#run = run
     this.#set = set
     this.#stored = stored
     this.counts = stored.counts
@@ -65,12 +78,22 @@ class SetReader implements JoinedMany<unknown> {
 
   async *[Symbol.asyncIterator](): AsyncIterator<unknown> {
     const { size = 0 } = this.#stored
-    for (let from = 0; from < size; from += pageSize) yield* await this.page(from)
+    for (let from = 0; from < size; from += pageSize) yield* await this.#pageOnceThere(from)
   }
 
-  /** The members with these numbers. */
+  async #pageOnceThere(from: number): Promise<unknown[]> {
+    const { events, random } = this.#surroundings
+    const { signal } = this.#run
+    const failed = (error: unknown, retryMs: number) =>
+      events.emit('store.failed', { call: 'joins.ends', error, retryMs })
+    const page = await onceThere(() => this.page(from), { isOver: () => signal.aborted, random, failed })
+    if (page === undefined) throw signal.reason
+    return page
+  }
+
+  /** The members from this number on. Throws `StoreUnavailableError`. */
   async page(from: number): Promise<unknown[]> {
-    const ends = await this.#joins.ends(this.#join, this.#set.name, from, pageSize)
+    const ends = await this.#joins.ends(this.#run.claim, this.#set.name, from, pageSize)
     return ends.map((end) => this.#given(end))
   }
 
@@ -98,7 +121,11 @@ class SetReader implements JoinedMany<unknown> {
     // It is sealed under the name that its task had when it was enqueued.
     for (const task of [name, ...aliases])
       try {
-        return this.#packing.unpack(payload, codec, 'result', { queue, id: memberId(this.#stored, end.number), task })
+        return this.#surroundings.packing.unpack(payload, codec, 'result', {
+          queue,
+          id: memberId(this.#stored, end.number),
+          task,
+        })
       } catch (error) {
         problem ??= error
       }

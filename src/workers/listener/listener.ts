@@ -217,7 +217,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
       ...{ store: opened.store, leaseMs: queue.leaseMs, events, random },
       settle: (one, verdict) => this.#settleHand(one, verdict, opened),
       movedOut: () => letGo(),
-      joined: (sets) => children.joined(execution.claim, sets),
+      joined: (sets) => children.joined(execution, sets),
     })
     this.#hands.set(execution, { hand, letGo })
     execution.begunAt = clock.mono()
