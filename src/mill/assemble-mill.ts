@@ -101,6 +101,7 @@ function childClient({
       return context.value
     },
     encode: (value) => packing.encode(value),
+    contentHash: (beside) => packing.contentHash(beside),
     enqueueItem: (item) => client.enqueueItem(item),
     enqueueItems: (items) => client.enqueueItems(items),
     flow: (build, call) => client.flow(build, call),

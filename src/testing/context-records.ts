@@ -3,6 +3,7 @@
  * store.
  */
 
+import { createHash, type Hash } from 'node:crypto'
 import { builtFlow } from '../client/enqueue/job-flow.js'
 import { InvalidArgumentError, WorkerStoppedError } from '../core/errors.js'
 import { Events } from '../core/events.js'
@@ -179,6 +180,10 @@ class ChildRecords implements ChildClient {
 
   encode(value: unknown): Payload {
     return jsonCodec.encode(value)
+  }
+
+  contentHash(): Hash {
+    return createHash('sha256')
   }
 
   async enqueueItem(item: EnqueueItem): Promise<JobHandle> {

@@ -1,3 +1,4 @@
+import { createHash, createHmac } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { progressText } from '#src/cli/streaming/enqueue-lines.js'
@@ -5,7 +6,7 @@ import { packedInput } from '#src/cli/streaming/envelopes.js'
 import { numberedLines, textOf } from '#src/cli/streaming/input-text.js'
 import { envelopeJobs, plainJob } from '#src/cli/streaming/job-line.js'
 
-const rules = { task: 'mail', key: undefined, newIds: false, options: {} }
+const rules = { task: 'mail', key: undefined, newIds: false, options: {}, hash: () => createHash('sha256') }
 const line = (text: string, number = 1) => ({ text, number })
 
 describe('a plain line', () => {
@@ -15,6 +16,12 @@ describe('a plain line', () => {
     expect(idOf('{"a":1}', 7)).toMatch(/^line-7-[\w-]{16}$/)
     expect(idOf('{"a":1}\r', 7)).toBe(idOf('{"a":1}', 7))
     expect(new Set([idOf('1', 7), idOf('1', 8), idOf('2', 7), idOf('1', 7, 'other')]).size).toBe(4)
+  })
+
+  it('has another id under each key of a seal', () => {
+    const idOf = (key: string) => plainJob(line('{"a":1}'), { ...rules, hash: () => createHmac('sha256', key) }).lineId
+    expect(idOf('one')).toBe(idOf('one'))
+    expect(new Set([idOf('one'), idOf('two'), plainJob(line('{"a":1}'), rules).lineId]).size).toBe(3)
   })
 
   it('takes its id from the field that --key names, and is refused if the field holds neither text nor number', () => {

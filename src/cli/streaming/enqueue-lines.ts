@@ -13,7 +13,7 @@ import type { Terminal } from '../terminal/terminal.js'
 import { envelopeJobs, type LineRules, plainJob } from './job-line.js'
 import { type LineMistake, LineStream, type StreamEnd } from './line-stream.js'
 
-interface LineRequest extends LineRules {
+interface LineRequest extends Omit<LineRules, 'hash'> {
   readonly fromLine: number
   readonly skipInvalid: boolean
 }
@@ -37,6 +37,7 @@ export async function enqueueLines(mill: Mill, request: LineRequest, terminal: T
   })
   const tasks = new Map<string, AnyTask>()
   const { task } = request
+  const hash = () => mill.adminParts.packing.contentHash()
   const stream = new LineStream({
     mill,
     taskOf: ({ task: name, options: { queue } }) => {
@@ -47,8 +48,8 @@ export async function enqueueLines(mill: Mill, request: LineRequest, terminal: T
     },
     jobsOf:
       task === undefined
-        ? (line) => envelopeJobs(line, request, Date.now())
-        : (line) => [plainJob(line, { ...request, task })],
+        ? (line) => envelopeJobs(line, { ...request, hash }, Date.now())
+        : (line) => [plainJob(line, { ...request, task, hash })],
     fromLine: request.fromLine,
     skipInvalid: request.skipInvalid,
     isStopped: () => stopped !== undefined,

@@ -1,6 +1,6 @@
 /** A job line: one line of an enqueued stream, as the jobs that it describes. Pure. */
 
-import { createHash } from 'node:crypto'
+import type { Hash, Hmac } from 'node:crypto'
 import { describe, messageOf } from '../../core/messages/describe.js'
 import type { AnyEnqueueOptions } from '../../core/task/enqueue-options.js'
 import { jsonContent } from '../../core/values/codec.js'
@@ -31,6 +31,8 @@ export interface LineRules {
   /** Lines without an id of their own get new ones. */
   readonly newIds: boolean
   readonly options: AnyEnqueueOptions
+  /** A hash of lines for their ids; keyed if the mill seals. */
+  readonly hash: () => Hash | Hmac
 }
 
 /** The fields that a line of an envelope may have. */
@@ -51,9 +53,12 @@ const enveloped = ['id', 'ifWaiting', 'atMost', 'idempotency', 'fields', ...plac
 const known = ['task', 'input', 'meta', ...enveloped, 'runAt', 'expiresAt', 'state', 'payloads']
 
 /** The input of one job. Throws an error whose message describes the mistake in the line. */
-export function plainJob(line: NumberedLine, { task, key, newIds, options }: LineRules & { task: string }): LineJob {
+export function plainJob(
+  line: NumberedLine,
+  { task, key, newIds, options, hash }: LineRules & { task: string },
+): LineJob {
   const input = parsedLine(line, exactJson)
-  const lineId = newIds ? {} : { lineId: lineIdOf(line, task) }
+  const lineId = newIds ? {} : { lineId: lineIdOf(line, task, hash) }
   const id = key === undefined ? {} : { id: keyOf(input, key) }
   return { line: line.number, task, input, options: { ...options, ...id }, ...lineId }
 }
@@ -62,7 +67,7 @@ export function plainJob(line: NumberedLine, { task, key, newIds, options }: Lin
  * The jobs of an envelope, `[]` if the job was not waiting, or has expired `now`. Its `runAt` counts only if
  * the job was not due. Throws an error whose message describes the mistake in the line.
  */
-export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules, now: number): LineJob[] {
+export function envelopeJobs(line: NumberedLine, { newIds, options, hash }: LineRules, now: number): LineJob[] {
   // `jobs list --envelope` has written it, or another language.
   const envelope = parsedLine(line, exactJsonOfNode)
   if (Object.hasOwn(Object(envelope), 'queues'))
@@ -96,7 +101,7 @@ export function envelopeJobs(line: NumberedLine, { newIds, options }: LineRules,
   ): LineJob => ({
     line: line.number,
     task,
-    ...(!newIds && { lineId: place === 0 ? lineIdOf(line, task) : `${lineIdOf(line, task)}-${place}` }),
+    ...(!newIds && { lineId: `${lineIdOf(line, task, hash)}${place === 0 ? '' : `-${place}`}` }),
     input: jsonContent(part.input),
     options: {
       ...shared,
@@ -128,8 +133,8 @@ function parsedLine({ text }: NumberedLine, parse: (text: string) => unknown): u
   }
 }
 
-function lineIdOf({ number, text }: NumberedLine, task: string): string {
-  const digest = createHash('sha256').update(`${task}\n${text.trim()}`).digest('base64url')
+function lineIdOf({ number, text }: NumberedLine, task: string, hash: LineRules['hash']): string {
+  const digest = hash().update(`${task}\n${text.trim()}`).digest('base64url')
   return `line-${number}-${digest.slice(0, 16)}`
 }
 

@@ -4,11 +4,12 @@
  * alone decides how the payload is read, whatever the options are by then.
  */
 
+import type { Hash, Hmac } from 'node:crypto'
 import { CodecError } from '../errors.js'
 import { messageOf } from '../messages/describe.js'
 import { type Codec, encodedBy, type Payload, payloadBytes } from '../values/codec.js'
 import { gunzipped, gzipped, mostUnzippedBytes } from './compression.js'
-import { type JobPart, noSeal, type Owner, type Seal } from './seal.js'
+import { type JobPart, noSeal, type Owner, type Seal, sealedBy } from './seal.js'
 
 /** The content while it is packed: a payload, and the meta of a job. */
 interface Content {
@@ -75,6 +76,17 @@ export class Packing {
   /** The value as the codec writes it, not yet compressed or sealed. Throws `CodecError`. */
   encode(value: unknown): Payload {
     return encodedBy(this.#codec, value)
+  }
+
+  /**
+   * A hash of content for a name that is stored readable. With a seal it is keyed, or readers of the store could confirm
+   * guesses of the content. `beside`: a stored payload that this mill can read, whose key it takes, so that it stays the same
+   * when another key becomes the current one. Without it: the current key.
+   */
+  contentHash(beside?: Readonly<Content>): Hash | Hmac {
+    if (beside === undefined) return this.#seal.hash(this.#seal.current)
+    const isSealed = this.#chains.get(beside.codec ?? 'json')?.isSealed === true
+    return this.#seal.hash(isSealed ? sealedBy(beside.payload) : undefined)
   }
 
   /** Compresses and seals the content of a job in place, and records the steps in its `codec`. */

@@ -11,8 +11,11 @@
 import {
   createCipheriv,
   createDecipheriv,
+  createHash,
   createHmac,
   createSecretKey,
+  type Hash,
+  type Hmac,
   hkdfSync,
   type KeyObject,
   randomBytes,
@@ -71,6 +74,7 @@ interface SealKey {
   readonly given: KeyObject
   readonly content: KeyObject
   readonly nonce: KeyObject
+  readonly name: KeyObject
 }
 
 export class Seal {
@@ -129,6 +133,11 @@ export class Seal {
     return Buffer.concat([head, nonce, encrypted, cipher.getAuthTag()])
   }
 
+  /** A hash of content for a name that is stored readable, keyed by this key; undefined: it has no key. */
+  hash(id: string | undefined): Hash | Hmac {
+    return id === undefined ? createHash('sha256') : createHmac('sha256', this.#keys.get(id)!.name)
+  }
+
   /** The id of the key that is missing to open it; undefined if none is missing, or if it is not a sealed payload. */
   lacks(sealed: Payload): string | undefined {
     const id = sealedBy(sealed)
@@ -180,7 +189,7 @@ export const noSeal = new Seal({ current: undefined, only: false, keys: new Map(
 
 function sealKey(key: Uint8Array): SealKey {
   const derived = (use: string) => createSecretKey(Buffer.from(hkdfSync('sha256', key, '', `millrace seal ${use}`, 32)))
-  return { given: createSecretKey(key), content: derived('content'), nonce: derived('nonce') }
+  return { given: createSecretKey(key), content: derived('content'), nonce: derived('nonce'), name: derived('name') }
 }
 
 function headOf(id: string, isText: boolean): Buffer {

@@ -120,7 +120,7 @@ export abstract class ManyExecution extends Execution {
         `ctx.${verb}() needs \`parent\` in a batch, which names the job that enqueues as ctx.fail() does. A later run of that job then enqueues nothing twice.`,
       )
     const job = parent === undefined ? this.given[0]! : this.namedBy(parent, verb)
-    job.children ??= new ChildCalls(job.claim, job.metas[0]!, this.#client!.encode)
+    job.children ??= new ChildCalls(job.claim, job.metas[0]!, this.#client!)
     return job.children
   }
 

@@ -3,7 +3,7 @@
  * it again, so that earlier calls are recognised.
  */
 
-import { createHash } from 'node:crypto'
+import { createHash, type Hash, type Hmac } from 'node:crypto'
 import { InvalidJobError } from '../../core/errors.js'
 import type { JobHandle, JobMeta } from '../../core/job/job.js'
 import { type JobOrigin, lifeIn } from '../../core/job/job-origin.js'
@@ -24,6 +24,8 @@ export interface ChildClient {
   readonly context: unknown
   /** Encodes a value with the codec. Throws `CodecError`. */
   encode(value: unknown): Payload
+  /** A hash of content for a name, keyed if this stored payload is sealed: by its key. */
+  contentHash(beside: Pick<Claim, 'payload' | 'codec'>): Hash | Hmac
   enqueueItem(item: EnqueueItem): Promise<JobHandle>
   enqueueItems(items: EnqueueItem[]): Promise<JobHandle[]>
   flow<Returned>(build: (flow: Flow) => Returned, call: FlowCall): Promise<FlowHandles<Returned>>
@@ -39,17 +41,17 @@ export class ChildCalls {
   readonly #claim: Claim
   readonly #life: string | undefined
   readonly #origin: JobOrigin
-  readonly #encode: (value: unknown) => Payload
+  readonly #client: Pick<ChildClient, 'encode' | 'contentHash'>
   /** How often each name was given in this run. */
   readonly #given = new Map<string, number>()
 
   /** `meta`: that of the job, as stored. */
-  constructor(claim: Claim, meta: JobMeta, encode: (value: unknown) => Payload) {
+  constructor(claim: Claim, meta: JobMeta, client: Pick<ChildClient, 'encode' | 'contentHash'>) {
     const { queue, id, task } = claim
     this.#claim = claim
     this.#life = lifeIn(meta)
     this.#origin = { parent: { queue, id, task } }
-    this.#encode = encode
+    this.#client = client
   }
 
   /**
@@ -129,7 +131,7 @@ export class ChildCalls {
   /** A value that cannot be encoded is refused by the enqueue. */
   #encoded(input: unknown): Payload {
     try {
-      return this.#encode(input)
+      return this.#client.encode(input)
     } catch {
       return ''
     }
@@ -137,12 +139,15 @@ export class ChildCalls {
 
   /**
    * The name is valid for this life of the job: a later job with the same id was created at another time, or has
-   * another life.
+   * another life. Content is hashed by the key of the job, which each of its runs has: readers of the store see names, and
+   * must not be able to confirm guesses of a sealed input.
    */
-  #name(call: readonly (string | number)[], content: Payload = ''): string {
+  #name(call: readonly (string | number)[], content?: Payload): string {
     const { queue, id, createdAt } = this.#claim
     const head = JSON.stringify([queue, id, createdAt, this.#life, ...call])
-    return digestId(createHash('sha256').update(head).update(content).digest())
+    if (content === undefined) return digestId(createHash('sha256').update(head).digest())
+    const hash = this.#client.contentHash(this.#claim.payloads?.[0] ?? this.#claim)
+    return digestId(hash.update(head).update(content).digest())
   }
 }
 

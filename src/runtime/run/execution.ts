@@ -316,7 +316,7 @@ export class JobExecution extends Execution implements JobContext, Noting {
   }
 
   get #calls(): ChildCalls {
-    this.#children ??= new ChildCalls(this.claim, this.#meta, this.#client!.encode)
+    this.#children ??= new ChildCalls(this.claim, this.#meta, this.#client!)
     return this.#children
   }
 

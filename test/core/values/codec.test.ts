@@ -1,5 +1,6 @@
 /** The codec: what comes back, how it is stored, and what cannot be. */
 
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { runInNewContext } from 'node:vm'
@@ -417,7 +418,7 @@ describe('hostile text', () => {
 const text = '{"id":1234567890123456789,"of":["x",-9007199254740993],"safe":9007199254740991}'
 const value = { id: 1234567890123456789n, of: ['x', -9007199254740993n], safe: 9007199254740991 }
 const line = { text, number: 1 }
-const rules = { task: 'post', key: undefined, newIds: false, options: {} }
+const rules = { task: 'post', key: undefined, newIds: false, options: {}, hash: () => createHash('sha256') }
 
 describe('an integer beyond 2^53 from another language is exact', () => {
   it.each<[string, () => unknown]>([
