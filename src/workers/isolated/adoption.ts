@@ -82,7 +82,7 @@ export class Adoption {
     return this.#try((affinity) => affinity === own)
   }
 
-  /** Adopts those of the wanted affinity, and later all that are left then. */
+  /** Adopts those of the wanted affinity, and later all that are left then. Never rejects. */
   async #try(isWanted: (affinity: string) => boolean): Promise<void> {
     try {
       await this.#settleDoubts()
