@@ -100,8 +100,8 @@ describe('the package', () => {
   })
 
   // The store for Postgres brings functions of the database as text, which nothing makes shorter.
-  it('is small: less than 5.1 MB unpacked, with five stores, the web handler and the documentation', () => {
-    expect(unpackedSize).toBeLessThan(5_100_000)
+  it('is small: less than 5.2 MB unpacked, with five stores, the web handler and the documentation', () => {
+    expect(unpackedSize).toBeLessThan(5_200_000)
   })
 
   it('passes publint without a finding', async () => {
