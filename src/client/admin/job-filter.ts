@@ -144,10 +144,7 @@ function momentOf(given: unknown, name: string): number | undefined {
   return at
 }
 
-/**
- * The jobs that one step looks at, and changes. With 200 of them a step held the lock of an SQLite file for so long that the
- * 99th of a hundred jobs of other processes began three times as late.
- */
+/** The jobs that one step looks at, and changes: few, because a change holds up a Redis or the writers of an SQLite file. */
 const pageSize = 50
 
 /** An action on jobs that are found by their states, and perhaps by their group. */
