@@ -75,7 +75,7 @@ const plain = `
 * the instant of the start is set by every beat
 - started_ms = coalesce(o.started_ms, e.started)
 + started_ms = coalesce(e.started, o.started_ms)
-! crashing
+! leasing
 * a beat is not told of a wish to cancel
 - json_build_array(id, flags & 8 > 0)
 + json_build_array(id, false)

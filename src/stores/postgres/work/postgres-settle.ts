@@ -40,10 +40,16 @@ export class PostgresSettle {
     const answers = new Array<SettleAnswer>(items.length)
     // A second item for a job finds what the first has made of it.
     for (let left = [...items.keys()]; left.length > 0; ) {
-      const firsts = new Set(placesBy(left, (i) => `${items[i]!.queue} ${items[i]!.id}`).map(([n]) => left[n!]!))
+      const firsts = new Set(placesBy(left, (i) => jobOf(items[i]!)).map(([n]) => left[n!]!))
       const settled = await this.#settleOnce([...firsts].map((i) => items[i]!))
       for (const [n, i] of [...firsts].entries()) answers[i] = settled[n]!
       left = left.filter((i) => !firsts.has(i))
+      // The result that the first has kept may be trimmed by now: its job was still there when its claim had ended.
+      const kept = new Set(
+        [...firsts].filter((i) => answers[i] === 'ok' && keepsResult(items[i]!)).map((i) => jobOf(items[i]!)),
+      )
+      for (const i of left) if (kept.has(jobOf(items[i]!))) answers[i] = 'lost'
+      left = left.filter((i) => answers[i] === undefined)
     }
     return answers
   }
@@ -173,6 +179,14 @@ function dueAfter(ends: readonly JobEnd[], woke: boolean, now: number): number |
     to === 'back' || to === 'line' ? [now] : to === 'later' ? [now + delay / 1_000] : [],
   )
   return dues.length === 0 ? null : Math.min(...dues)
+}
+
+function jobOf({ queue, id }: SettleItem): string {
+  return `${queue} ${id}`
+}
+
+function keepsResult(item: SettleItem): boolean {
+  return item.kind === 'complete' && item.result !== undefined && item.result.onlyForJoins !== true
 }
 
 /** Whether nothing of the job has to be kept or decided: it only goes, but perhaps its id is remembered. */
