@@ -115,7 +115,7 @@ async function enqueue(eyes: pg.Client, qid: number, where: string, groups: stri
     `SELECT millrace.enqueue_1(p_q => $1, p_ids => array_agg('job-' || g), p_tasks => array_agg('t'::text), p_payloads => array_agg('{}'::text),
       p_codecs => NULL, p_metas => NULL, p_ranks => array_agg(-(g % 3)::int), p_delays => array_agg(CASE g % 10 WHEN 0 THEN 86400000000 END),
       p_runs => NULL, p_expires => array_agg(CASE g % 20 WHEN 1 THEN 86400000::bigint END), p_remember => NULL,
-      p_weights => array_agg(2), p_places => NULL, p_replaces => NULL, p_grps => ${groups}, p_new => true,
+      p_weights => array_agg(2), p_places => NULL, p_replaces => NULL, p_grps => ${groups}, p_fields => NULL, p_reports => NULL, p_new => true,
       p_calls => ARRAY['fill-' || $2::text], p_counts => ARRAY[count(*)::int])
       FROM generate_series($2::int, $3::int - 1) g WHERE ${where}`,
     [qid, from, to],

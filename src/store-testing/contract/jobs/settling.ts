@@ -13,6 +13,21 @@ import {
 } from '../scenes/contract-case.js'
 
 export const settling = plainConcern('settling', [], {
+  async 'of many completions of one claim one that has ended before is refused, and the others end'(scene) {
+    for (const how of [{ kind: 'complete' }, { kind: 'complete', result: { payload: '1' } }] as const) {
+      await scene.add(...['a', 'b', 'c', 'd', 'e', 'f'].map((id) => `${id}-${'result' in how ? 'kept' : 'gone'}`))
+      const { claims } = await scene.claim()
+      assert.equal(claims.length, 6)
+      await scene.end(claims[2]!, { kind: 'complete' })
+
+      const answers = await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, ...how })))
+
+      assert.notEqual(answers[2], 'ok')
+      assert.deepEqual([...answers.slice(0, 2), ...answers.slice(3)], Array(5).fill('ok'))
+      assert.equal((await scene.depth()).running, 0)
+    }
+  },
+
   'the first of two ends of one claim counts, also beside many of one kind': plainCase([inOrder], async (scene) => {
     const kept = { kind: 'complete', result: { payload: '1' } } as const
     for (const [queue, first, second, state] of [
