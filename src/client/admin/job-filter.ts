@@ -54,7 +54,7 @@ const checkFilter = callOptions('where', { ...filterForms, task: callForms.own, 
 
 type Matches = (job: StoredJob) => boolean
 
-/** What the caller may see of the jobs. */
+/** The part of the jobs that the caller may see. */
 export interface ShownJobs {
   /** The record of a job, as far as the caller may see it: a text is looked for in nothing else. */
   readonly shown: (job: StoredJob) => JobRecord

@@ -3,6 +3,7 @@
  * input that nobody changes is not sent: what is shown of it may be redacted, and has no dates and bytes.
  */
 
+import type { ComponentProps } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Changed } from '../../api/answers.js'
 import { post } from '../../api/api-client.js'
@@ -57,10 +58,7 @@ export function AgainDialog(props: InputProps) {
       {(mistakeOf) => (
         <>
           <p class="text-muted">A new job of its task, with its meta and priority, under a new id. {words}</p>
-          <Field
-            label="Input"
-            lines={8}
-            isCode
+          <InputField
             hint="JSON; empty: the input that it has"
             value={text}
             onInput={setText}
@@ -70,6 +68,10 @@ export function AgainDialog(props: InputProps) {
       )}
     </ActDialog>
   )
+}
+
+function InputField(props: Pick<ComponentProps<typeof Field>, 'hint' | 'value' | 'onInput' | 'mistake'>) {
+  return <Field label="Input" lines={8} isCode {...props} />
 }
 
 const missing = 'must be another one; Revive alone keeps the input that it has'
@@ -98,15 +100,7 @@ export function ReviveDialog({ done, ...props }: InputProps & { readonly done: (
           <p class="text-muted">
             It begins anew under its id: its meta and priority stay, its errors, its log and its fields go. {words}
           </p>
-          <Field
-            label="Input"
-            lines={8}
-            isCode
-            hint="JSON"
-            value={text}
-            onInput={setText}
-            mistake={mistakeOf('input')}
-          />
+          <InputField hint="JSON" value={text} onInput={setText} mistake={mistakeOf('input')} />
         </>
       )}
     </ActDialog>

@@ -126,7 +126,7 @@ END`,
 
 /**
  * Delivers reports from the number `p_from` on, at most about `p_most`: those of a join that died on the way before all
- * others. Before each it delivers earlier deaths and revivals of which the same join has not heard, whoever left them: who revived a
+ * others. Before each it delivers earlier deaths and revivals of which the same join has not heard, also those that others left: who revived a
  * member may be slower than who completed it since. Members that have completed between two of these are taken together, as
  * nothing depends on their order. It may be forgotten by a crash of the server: then so are no reports.
  *

@@ -6,7 +6,7 @@ import { sqlFunction } from '../schema/sql-function.js'
 
 /**
  * Takes a queue that has lanes or limits, two places, and a number. Returns the first ready jobs without a group that are free, in
- * their order, at most so many; locked if `p_take`.
+ * their order, at most that many; locked if `p_take`.
  */
 const firstFree = sqlFunction(
   'first_free_1',

@@ -73,7 +73,7 @@ BEGIN
     ON CONFLICT (id, qid) DO NOTHING RETURNING id, grp, abs(stamp) AS due)
   SELECT array_agg(id), array_agg(grp), array_agg(due) INTO inserted, grps, dues FROM made;
   IF NOT p_new AND cardinality(inserted) > 0 THEN
-    -- The insert waited for whoever was ending a job of this id, and is older than what that has left of it.
+    -- The insert waited for the end of a job of this id. It cannot see the row which that end has left.
     late := array(SELECT id FROM @.ended WHERE id = ANY (inserted) AND qid + 0 = p_q);
     IF cardinality(late) > 0 THEN
       DELETE FROM @.job WHERE id = ANY (late) AND qid + 0 = p_q;

@@ -314,7 +314,7 @@ interface AnsweredPart extends PushedPart {
 
 type RecalledRow = [ids: string[], counts: number[] | null, answers: string | null]
 
-/** What a row of the memory of calls says of a call; undefined for a job that is not decided. */
+/** The answers to a call in a row of the memory of calls; undefined for a job that is not decided. */
 function rememberedIn(
   [ids, counts, answers]: RecalledRow,
   { callId, jobs }: Pick<EnqueueCall, 'callId' | 'jobs'>,

@@ -133,7 +133,7 @@ export class RedisListing {
     return first
   }
 
-  /** At most so many places of a section, from its start or after a place on. */
+  /** At most `most` places of a section, from its start on or behind the place `after`. */
   async #pageOf(
     shard: RedisShard,
     section: Section,

@@ -29,7 +29,7 @@ interface HeldClaimRow {
   readonly progress: string | null
 }
 
-/** What SQLite takes as no limit. */
+/** The LIMIT that is none in SQLite. */
 const noLimit = -1
 
 export class SqliteWorkers {

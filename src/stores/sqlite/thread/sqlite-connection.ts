@@ -390,7 +390,7 @@ export function replyOf(answers: readonly Answer[]): Reply {
   return { answers, rung: [], hasEnds: false, hasMessages: false }
 }
 
-/** What became of several transactions. */
+/** The outcome of several transactions. */
 function together(replies: readonly Reply[]): Reply {
   return {
     answers: replies.flatMap((reply) => reply.answers),
@@ -400,7 +400,7 @@ function together(replies: readonly Reply[]): Reply {
   }
 }
 
-/** What became of one call, made in one part or several. Several are of a settle, and each has an answer to its items. */
+/** The outcome of one call. A settle may have been made in several parts, each with the answers to its own items. */
 function joined(parts: readonly Reply[]): Reply {
   const { answers, ...told } = together(parts)
   const [[number]] = answers as [Answer]
