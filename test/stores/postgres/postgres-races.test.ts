@@ -224,3 +224,22 @@ it.each(Object.entries(returns))(
     expect((await other.claim([{ queue, limit: 1 }], by('worker02'))).claims).toMatchObject([{ id: 'a' }])
   },
 )
+
+it('the counts of a queue are those of one moment', async () => {
+  const { store, ask, enqueue, claimFirst } = await scene()
+  await enqueue(job('a'))
+  await claimFirst()
+  await ask('BEGIN')
+  // The statement that counts running jobs then waits here, behind the one that has counted those that have completed.
+  await ask('LOCK TABLE @.bunch IN ACCESS EXCLUSIVE MODE')
+  const counted = store.depth([queue])
+  await expect
+    .poll(() => ask("SELECT FROM pg_locks WHERE relation = '@.bunch'::regclass AND NOT granted"))
+    .toHaveLength(1)
+  await ask('INSERT INTO @.tally (qid, processed) SELECT qid, 1 FROM @.bunch')
+  await ask('DELETE FROM @.bunch')
+  await ask('COMMIT')
+
+  expect((await counted).depths).toMatchObject([{ running: 1, processed: 0 }])
+  expect((await store.depth([queue])).depths).toMatchObject([{ running: 0, processed: 1 }])
+})

@@ -11,6 +11,8 @@ export interface SqlFunction {
   readonly takes: string
   readonly returns: string
   readonly body: string
+  /** Whether it only reads: all its statements then see the tables at one moment, that of the call. */
+  readonly onlyReads?: true
   /**
    * Present if users call the function. Its name then has no number: this is its version, and a newer one replaces it. It has
    * the rights of its owner, because its callers may not touch the tables. An administrator names those who may call it.
@@ -38,15 +40,21 @@ export function sqlFunction(name: string, takes: string, returns: string, body: 
   return { name, takes, returns, body }
 }
 
+/** Like `sqlFunction`, for a function that changes nothing, and whose statements must agree with each other. */
+export function readFunction(name: string, takes: string, returns: string, body: string): SqlFunction {
+  return { name, takes, returns, body, onlyReads: true }
+}
+
 /** The statements that make the function, unless it is there. For the body of a block of PL/pgSQL. */
-export function makingOf({ name, takes, returns, body, forUsers }: SqlFunction, schema: string): string {
+export function makingOf({ name, takes, returns, body, onlyReads, forUsers }: SqlFunction, schema: string): string {
   // Nobody may put something of his own into the way of names.
   const rights = forUsers === undefined ? '' : 'SECURITY DEFINER SET search_path = pg_catalog, pg_temp'
+  const volatility = onlyReads ? 'STABLE' : 'VOLATILE'
   const first = forUsers === undefined ? '' : `-- version ${forUsers.version}\n`
   const current = forUsers === undefined ? '' : ` AND ${versionOfSource} >= ${forUsers.version}`
   return inSchema(
     `IF NOT EXISTS (SELECT FROM pg_proc WHERE pronamespace = '@.'::regnamespace AND proname = '${name}'${current}) THEN EXECUTE $made$
-CREATE OR REPLACE FUNCTION @.${name}(${takes}) RETURNS ${returns} LANGUAGE plpgsql ${rights} ${planned} AS $fn$
+CREATE OR REPLACE FUNCTION @.${name}(${takes}) RETURNS ${returns} LANGUAGE plpgsql ${volatility} ${rights} ${planned} AS $fn$
 ${first}${body}
 $fn$;
 ${

@@ -3,14 +3,14 @@
 import type { QueueDepth } from '../../contract/queue-depth.js'
 import { depthOfShards } from '../../rules/queue-counts.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
-import { sqlFunction } from '../schema/sql-function.js'
+import { readFunction } from '../schema/sql-function.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 
 /**
  * Takes queues. Returns `{now, rows}`, a row for each queue as `DepthRow` has it. Jobs that are not due yet are counted in
  * their index: a store with many of them answers later.
  */
-const countJobs = sqlFunction(
+const countJobs = readFunction(
   'depth_1',
   'p_qids int[]',
   'json',
