@@ -9,6 +9,7 @@ import { printFindings } from '../terminal/finding-list.js'
 import { deathFindings } from './queues/death-findings.js'
 import { joinFindings } from './queues/join-findings.js'
 import { shardFindings, silentThrottles, standstills, throttleFindings } from './queues/queue-findings.js'
+import { scheduleFindings } from './queues/schedule-findings.js'
 
 export function addDoctor(program: Command): void {
   const command = millCommand(
@@ -62,6 +63,7 @@ async function queueFindings(mill: Mill): Promise<FsckFinding[]> {
   // Nothing opens then, and so nothing can be read.
   const joins = conflicts.length > 0 ? [] : await joinFindings(mill, stored)
   const deaths = conflicts.length > 0 ? [] : await deathFindings(mill, stored)
+  const schedules = conflicts.length > 0 ? [] : await scheduleFindings(mill, stored)
   const still = await standstills(mill, stored)
-  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent, ...still, ...joins, ...deaths]
+  return [...shardFindings(mill.queues, stored), ...conflicts, ...silent, ...still, ...joins, ...deaths, ...schedules]
 }

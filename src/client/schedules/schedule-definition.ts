@@ -99,7 +99,7 @@ export function changeTo(
   const nextAt = paused ? undefined : ((isSameRule ? stored.nextAt : undefined) ?? nextTick(definition, stored, now))
   const isSame =
     stored !== undefined &&
-    keyOf(stored.definition) === keyOf(definition) &&
+    sealingKeyOf(stored.definition) === sealingKeyOf(definition) &&
     plainText(stored.definition, packing) === plainText(definition, packing)
   // A process that was moving it to another queue may have died half way; then it has no next tick.
   if (isSame && stored.nextAt === nextAt) return undefined
@@ -107,7 +107,7 @@ export function changeTo(
 }
 
 /** The id of the key that has sealed its job; undefined: none has. */
-function keyOf({ job }: ScheduleDefinition): string | undefined {
+export function sealingKeyOf({ job }: ScheduleDefinition): string | undefined {
   return isSealed(job) ? sealedBy(job.payload) : undefined
 }
 

@@ -68,6 +68,11 @@ export class Packing {
     return [this.#codec.name, ...(current === undefined ? [] : ['sealed']), ...(only ? ['only'] : [])].join(' ')
   }
 
+  /** The id of the key that seals; undefined: nothing is sealed. */
+  get currentKey(): string | undefined {
+    return this.#seal.current
+  }
+
   /** The secrets of this packing, in every form in which they may be written elsewhere. */
   secrets(): string[] {
     return this.#seal.secrets()
