@@ -31,6 +31,9 @@ import type { QueueRow, Tie } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
 import type { SqliteSettle } from '../work/sqlite-settle.js'
 
+/** A step that changes as many jobs has written to pages all over the file. */
+const scatteredJobs = 20
+
 /** The most failed jobs that are sorted. If there are more, a step goes along the order instead. */
 const sortLimit = 10_000
 
@@ -267,6 +270,7 @@ export class SqliteRecords {
       if (rings) for (const { id } of jobs) this.#transaction.ringFor(queue, id, now)
     }
     if (changed > 0 && ends) this.#transaction.hasEnds = true
+    if (changed >= scatteredJobs) this.#transaction.isScattered = true
     return { changed, more: found.length > changed }
   }
 

@@ -48,6 +48,8 @@ export class SqliteTransaction {
   hasEnds = false
   /** Whether this transaction wrote live messages. */
   hasMessages = false
+  /** Whether an operator's step wrote to pages all over the file. */
+  isScattered = false
   readonly room: SqliteRoom
   /** The most jobs that one call changes. */
   stepLimit = stepLimit
@@ -246,6 +248,7 @@ export class SqliteTransaction {
     this.rung = new Set()
     this.hasEnds = false
     this.hasMessages = false
+    this.isScattered = false
     return { rung: [...rung], hasEnds, hasMessages }
   }
 }

@@ -8,10 +8,12 @@ import type { ExitGate } from './exit-gate.js'
 const patienceMs = 30_000
 const closingPatienceMs = 500
 
-/** The longest pause on a busy file, and the longest of all. */
+/** The longest first pause, the longest on a busy file, and the longest of all. */
+const firstMs = 1
 const shortMs = 8
 const longMs = 64
-/** The part of the time waited so far that a pause may take. */
+/** The part of the time waited so far that a pause may take, at first and later on. */
+const firstShare = 1 / 2
 const share = 1 / 64
 
 const sleeper = new Int32Array(new SharedArrayBuffer(4))
@@ -19,12 +21,14 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4))
 /**
  * The pause, in ms, after `waitedMs` of waiting. `random` is in [0, 1).
  *
- * SQLite's own way to wait is unfair: its pauses grow from the start, while others come and go. Short random pauses are
- * fair. But to ask costs processor time, and if hundreds of connections ask all the time, none is left for the one that
- * holds the lock. So pauses grow, up to a bound, once a call has waited for longer than a busy file takes: half a second.
+ * The first pauses are shorter than a step of others takes, so that a call comes next once that is over. SQLite's own way to
+ * wait is unfair: its pauses grow and grow, while others come and go. Random pauses of at most 8 ms are fair. But to ask costs
+ * processor time, and if hundreds of connections ask all the time, none is left for the one that holds the lock. So pauses
+ * grow further, up to a bound, once a call has waited for longer than a busy file takes: half a second.
  */
 export function lockPauseMs(waitedMs: number, random: number): number {
-  return random * Math.min(longMs, Math.max(shortMs, waitedMs * share))
+  const busyMs = Math.min(shortMs, Math.max(firstMs, waitedMs * firstShare))
+  return random * Math.min(longMs, Math.max(busyMs, waitedMs * share))
 }
 
 export class LockPatience {

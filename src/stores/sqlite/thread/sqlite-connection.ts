@@ -152,12 +152,13 @@ export class SqliteConnection {
   /** Removes the ballast, and folds the log back into the file as far as that can be done. */
   #makeRoom(): void {
     freeBallast(this.#file)
-    this.#foldLog()
+    this.#foldLog('TRUNCATE')
   }
 
-  #foldLog(): void {
+  /** 'PASSIVE': waits for nobody, and leaves the log its length. */
+  #foldLog(mode: 'PASSIVE' | 'TRUNCATE'): void {
     try {
-      this.#connected().transaction.db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+      this.#connected().transaction.db.exec(`PRAGMA wal_checkpoint(${mode})`)
     } catch (error) {
       if (!isOutOfRoom(error)) throw error
     }
@@ -186,18 +187,21 @@ export class SqliteConnection {
     transaction.room.keepLog(identity)
     // Without `meanwhile`: the transaction is open, and a read would be inside it.
     this.#patience.try(() => transaction.commit())
+    const { isScattered } = transaction
     const reply: Reply = { answers, ...transaction.takeRings() }
     transaction.room.reset()
     this.#remember(calls, answers)
-    this.#tidyUp(isTight)
+    this.#tidyUp(isTight, isScattered)
     return reply
   }
 
   /** After a commit. Never throws: the calls are durable, and a failure here must neither refuse them nor make them again. */
-  #tidyUp(isTight: boolean): void {
+  #tidyUp(isTight: boolean, isScattered: boolean): void {
     try {
       // Otherwise another transaction that finds no room would leave none for this either.
-      if (isTight) this.#foldLog()
+      if (isTight) this.#foldLog('TRUNCATE')
+      // Otherwise a commit of somebody else folds the pages of many steps, and takes as long as all of them.
+      else if (isScattered) this.#foldLog('PASSIVE')
       this.#opened!.transaction.room.keepBallast()
     } catch (error) {
       this.#giveUp(error)

@@ -56,6 +56,19 @@ it('the log is read up to its last commit when the file is opened after a crash'
   expect((await reopened.depth([queue.name])).depths[0]!.ready).toBe(ids.length + 2)
 })
 
+it("an operator's step is folded into the file at once: no commit of others is slow because of many of them", async () => {
+  const store = await scene.opened()
+  const ids = Array.from({ length: 60 }, (_, n) => `job-${n}`)
+  for (const id of ids) await store.enqueue([enqueueCall(id)])
+  await store.records.cancel(queue.name, { ids: ids.slice(0, 50) })
+  const copy = join(scene.folder, 'copy.db')
+  copyFileSync(scene.file, copy)
+
+  const db = (await loadDriver())(copy)
+  expect(db.prepare('SELECT count(*) AS jobs FROM job').get()).toEqual({ jobs: 10 })
+  db.close()
+})
+
 it('the log loses no commit of another process, however often it is cut and extended', async () => {
   const store = await scene.opened()
   const db = (await loadDriver())(scene.file)

@@ -4,8 +4,12 @@ import { lockPauseMs } from '#src/stores/sqlite/thread/lock-patience.js'
 const longest = (waitedMs: number) => lockPauseMs(waitedMs, 1)
 
 it('on a busy file all waiters retry the lock equally often: at most 8 ms apart', () => {
-  expect([0, 1, 50, 512].map(longest)).toEqual([8, 8, 8, 8])
+  expect([16, 50, 512].map(longest)).toEqual([8, 8, 8])
   expect(lockPauseMs(50, 0.25)).toBe(2)
+})
+
+it('the first pauses are shorter: 1 ms, then half of the time waited so far', () => {
+  expect([0, 1, 4, 12].map(longest)).toEqual([1, 1, 2, 6])
 })
 
 it('a long waiter retries the lock less often, but at least every 64 ms', () => {
