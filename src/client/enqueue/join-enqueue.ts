@@ -13,6 +13,7 @@ import type { MemberSet } from '../../core/task/join-sets.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import { durationForm, furthestMs, parseDuration } from '../../core/values/duration.js'
 import { digestId, mostIdBytes } from '../../core/values/ids.js'
+import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { NewJoin, NewSet } from '../../stores/contract/new-join.js'
 import { memberId } from '../../stores/rules/join-rules.js'
 import { StoredJobHandle } from '../jobs/stored-job-handle.js'
@@ -202,20 +203,34 @@ export class JoinEnqueue {
 
   async #seal(join: OpenJoin, filled: readonly FillingSet[]): Promise<void> {
     const sizes = filled.map(({ set, from }) => [set.name, from])
-    const sealed = await this.#parts.sender.seal(join.home.item.graph, Object.fromEntries(sizes))
+    const { answer, isResent } = await this.#parts.sender.seal(join.home.item.graph, Object.fromEntries(sizes))
+    if (answer === 'ok') return
+    const record = await this.#recordOf(join)
+    // The answer to a seal was lost, and the join has run since.
+    if (record === undefined && isResent) return
     // Another producer may have sealed it, and it runs.
-    if (sealed === 'gone') await this.#isOpen(join)
+    refuseGone(join, record)
   }
 
   /** Whether the join waits for members, or would if it was revived. Throws `JobCancelledError` if it is gone. */
   async #isOpen(join: OpenJoin): Promise<boolean> {
-    const { queue, id } = join.home.item.graph
-    const record = await this.#parts.sender.recordOf({ queue, id })
-    join.createdAt ??= record?.createdAt
-    if (record === undefined || record.state === 'cancelled' || record.createdAt !== join.createdAt)
-      throw new JobCancelledError(queue, id, record?.state === 'cancelled' ? record.reason : undefined)
+    const record = await this.#recordOf(join)
+    refuseGone(join, record)
     return record.state === 'waiting' || record.state === 'dead'
   }
+
+  /** The record of the join; undefined if nothing is kept of it, or only of a later job of its id. */
+  async #recordOf(join: OpenJoin): Promise<StoredJob | undefined> {
+    const record = await this.#parts.sender.recordOf(join.home.item.graph)
+    join.createdAt ??= record?.createdAt
+    return record?.createdAt === join.createdAt ? record : undefined
+  }
+}
+
+/** Throws `JobCancelledError`. */
+function refuseGone({ home }: OpenJoin, record: StoredJob | undefined): asserts record is StoredJob {
+  const { queue, id } = home.item.graph
+  if (record === undefined || record.state === 'cancelled') throw new JobCancelledError(queue, id, record?.reason)
 }
 
 interface Asked {

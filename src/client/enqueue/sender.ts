@@ -80,9 +80,13 @@ export class Sender {
     return this.#insist(() => records.get(queue, id))
   }
 
-  async seal(join: JobKey, sizes: Readonly<Record<string, number>>): Promise<'ok' | 'gone'> {
+  /** See `Joins.seal`. `isResent`: a try before may have sealed the join, which then may have run and left nothing. */
+  async seal(
+    join: JobKey,
+    sizes: Readonly<Record<string, number>>,
+  ): Promise<{ readonly answer: 'ok' | 'gone'; readonly isResent: boolean }> {
     const joins = joinsOf(await this.#connect())
-    return this.#insist(() => joins.seal(join, sizes))
+    return this.#insist(async (isResent) => ({ answer: await joins.seal(join, sizes), isResent }))
   }
 
   #loadFor(queue: string, jobs: number): Load {

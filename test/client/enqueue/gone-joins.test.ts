@@ -2,7 +2,9 @@
 
 import { defineTask, many } from 'millrace'
 import { describe, expect, it } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { nextEvent } from '../../next-event.js'
 import { storeKinds, testMill, testMillOn } from '../../test-mill.js'
 
 const sum = defineTask({ name: 'sum', queue: 'sums', run: async (n: number) => n })
@@ -88,6 +90,34 @@ describe('the producer of a join that is cancelled', () => {
     await expect(mill.enqueue(report, undefined, { id, after: { all } })).rejects.toMatchObject({
       code: 'job-cancelled',
     })
+  })
+})
+
+describe('the producer of a join whose seal is sent again', () => {
+  it('takes a join that has run meanwhile and left nothing for one that it has enqueued', {
+    timeout: 60_000,
+  }, async () => {
+    const store = new MemoryStore()
+    const mill = testMillOn(store, { tasks, queues: { reports: { retention: { results: 'none' } } } })
+    const { joins } = store
+    let seals = 0
+    const seal: typeof joins.seal = async (join, sizes) => {
+      const sealed = await joins.seal(join, sizes)
+      seals += 1
+      if (seals > 1) return sealed
+      const done = nextEvent(mill, 'job.completed', ({ queue }) => queue === 'reports')
+      const worker = mill.worker({ concurrency: 50 })
+      await worker.start()
+      await done
+      await worker.stop()
+      throw new StoreUnavailableError('the answer was lost.')
+    }
+    Object.assign(store, { joins: { ...joins, seal } })
+    const all = Array.from({ length: size }, (_, n) => n)
+    const job = await mill.enqueue(report, undefined, { after: { all } })
+
+    expect([job.outcome, seals, await job.record()]).toEqual(['added', 2, undefined])
+    expect((await mill.queue('reports').depth()).processed).toBe(1)
   })
 })
 
