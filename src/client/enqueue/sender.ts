@@ -108,20 +108,26 @@ export class Sender {
       this.#mostSingle = store.traits.maxBatch
       this.#mostMany = 2 * store.traits.maxBatch
     }
-    const sent = (some: readonly EnqueueCall[]) =>
-      this.#insist((isResent) => store.enqueue(isResent ? some.map((call) => ({ ...call, isResent })) : some))
-    return sent(calls).catch((error: unknown) => {
-      if (!areApart(error)) throw error
-      return calls.map(async (call) => (await sent([{ ...call, isResent: true }]))[0]!)
-    })
+    const sent = (some: readonly EnqueueCall[], isResent: boolean) =>
+      store.enqueue(isResent ? some.map((call) => ({ ...call, isResent })) : some)
+    return this.#insist<(Enqueued[] | Promise<Enqueued[]>)[]>((isResent, doubt) =>
+      sent(calls, isResent).catch((error: unknown) => {
+        if (!areApart(error)) throw error
+        return calls.map(async (call) => (await this.#insist(() => sent([call], true), doubt))[0]!)
+      }),
+    )
   }
 
-  async #insist<T>(call: (isResent: boolean) => Promise<T>): Promise<T> {
+  /** `before`: why a try before this call left it in doubt. */
+  async #insist<T>(
+    call: (isResent: boolean, doubt: StoreUnavailableError | undefined) => Promise<T>,
+    before?: StoreUnavailableError,
+  ): Promise<T> {
     const startedAt = this.#mono()
-    let doubt: StoreUnavailableError | undefined
+    let doubt = before
     for (let resends = 0; ; resends += 1) {
       try {
-        return await call(resends > 0)
+        return await call(resends > 0, doubt)
       } catch (error) {
         const isAway = hasCode(error, 'store-unavailable')
         if (isAway && error.inDoubt) doubt = error

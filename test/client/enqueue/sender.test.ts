@@ -184,6 +184,43 @@ describe('the sender', () => {
     await first
   })
 
+  it('sends calls in doubt by themselves too, if the store asks for that when they are sent again', async () => {
+    const memory = await store()
+    const enqueue = memory.enqueue.bind(memory)
+    const sent: string[] = []
+    memory.enqueue = async (batch) => {
+      sent.push(batch.map(({ callId, isResent }) => `${callId}${isResent ? ' again' : ''}`).join())
+      if (sent.length === 2) throw new CallsApartError()
+      const answers = await enqueue(batch)
+      if (sent.length === 1) throw new StoreUnavailableError('the answer was lost.')
+      return answers
+    }
+    const sender = senderOn(memory)
+
+    expect(await Promise.all([sender.send(call(1)), sender.send(call(2))])).toEqual([['added'], ['added']])
+    expect(sent).toEqual(['c1,c2', 'c1 again,c2 again', 'c1 again', 'c2 again'])
+    expect((await memory.depth(['q'])).depths[0]).toMatchObject({ ready: 2 })
+  })
+
+  it('keeps the doubt of calls that it sends by themselves, whatever becomes of each', async () => {
+    const away: Store = new MemoryStore()
+    const locked = new StoreUnavailableError('locked.', { inDoubt: false })
+    let sent = 0
+    away.enqueue = async (batch) => {
+      sent += 1
+      if (sent === 1) throw new StoreUnavailableError('the answer was lost.')
+      if (batch.length > 1) throw new CallsApartError()
+      throw batch[0]!.callId === 'c1' ? new StoreFullError('the disk is full.') : locked
+    }
+    const sender = senderOn(away)
+    const ends = await Promise.allSettled([sender.send(call(1)), sender.send(call(2))])
+
+    for (const end of ends)
+      expect(end).toMatchObject({
+        reason: { code: 'store-unavailable', inDoubt: true, message: expect.stringMatching(/^the answer was lost\./) },
+      })
+  })
+
   it('sends calls that arrive during a trip with the next one', async () => {
     const memory = await store()
     const enqueue = memory.enqueue.bind(memory)
