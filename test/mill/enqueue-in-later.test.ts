@@ -3,15 +3,16 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { defineTask, type JobHandle, type Middleware, type MillOptions, millrace } from 'millrace'
-import { expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 
 const bill = defineTask({ name: 'bill', queue: 'bills' })
 
 /** The memory store; the connection of a user is a list, to which the calls are added. */
-const storeText = `
+const storeText = (answersLater: boolean) => `
 import { MemoryStore } from ${JSON.stringify(import.meta.resolve('#src/stores/memory/memory-store.js'))}
 export default () => Object.assign(new MemoryStore(), {
   transactions: {
+    answersLater: ${answersLater},
     async enqueue(connection, call) {
       await new Promise((resolve) => setImmediate(resolve))
       connection.push(call)
@@ -21,10 +22,10 @@ export default () => Object.assign(new MemoryStore(), {
 })
 `
 
-async function laterMill(options: Partial<MillOptions> = {}) {
+async function laterMill(options: Partial<MillOptions> = {}, answersLater = false) {
   const folder = mkdtempSync(join(tmpdir(), 'millrace-later-'))
   const module = join(folder, 'later-store.mjs')
-  writeFileSync(module, storeText)
+  writeFileSync(module, storeText(answersLater))
   const mill = millrace({ store: { module }, tasks: [bill], queues: { bills: {} }, ...options })
   onTestFinished(async () => {
     await mill.close()
@@ -60,4 +61,36 @@ it.each([[[]], [[layer]]])('a refusal rejects, with middleware %o, and is report
   })
   await new Promise((resolve) => setImmediate(resolve))
   expect(failed).toEqual([])
+})
+
+describe.each([false, true])('if the store says beforehand that it answers later: %s', (answersLater) => {
+  it('a middleware may put another item in the place of the job', async () => {
+    const copying: Middleware = {
+      async enqueue(items, next) {
+        items[0] = { ...items[0]!, options: { ...items[0]!.options, id: 'other' } }
+        await next()
+        expect(items[0]!.job?.id).toBe('other')
+      },
+    }
+    const mill = await laterMill({ middleware: [copying, layer] }, answersLater)
+    const connection: unknown[] = []
+    expect(await mill.enqueueIn(connection, bill, 1)).toMatchObject({ id: 'other', outcome: 'added' })
+    expect(connection).toMatchObject([{ jobs: [{ id: 'other', meta: expect.stringContaining('tenant') }] }])
+  })
+
+  it('a middleware that takes the job out is refused before anything is written', async () => {
+    const emptying: Middleware = {
+      async enqueue(items, next) {
+        items.length = 0
+        await next()
+      },
+    }
+    const mill = await laterMill({ middleware: [emptying] }, answersLater)
+    const connection: unknown[] = []
+    await expect((async () => mill.enqueueIn(connection, bill, 1))()).rejects.toMatchObject({
+      code: 'enqueue-many-refused',
+      message: expect.stringMatching(/^a middleware took jobs out/),
+    })
+    expect(connection).toEqual([])
+  })
 })

@@ -311,6 +311,21 @@ it('a middleware that takes the job out is refused', async () => {
   expect(await waiting(mill)).toBe(0)
 })
 
+it('a middleware may put another item in the place of the job', async () => {
+  const mill = await readyMill({
+    middleware: [
+      {
+        async enqueue(items, next) {
+          items[0] = { ...items[0]!, options: { ...items[0]!.options, meta: { tenant: 't' } } }
+          await next()
+        },
+      },
+    ],
+  })
+  expect(await mill.enqueueIn(connection(), bill, 1).record()).toMatchObject({ meta: { tenant: 't' } })
+  expect(await waiting(mill)).toBe(1)
+})
+
 it('a replaced file gets no more jobs through a connection to the old one', async () => {
   const mill = await readyMill()
   const db = connection()

@@ -375,13 +375,17 @@ export class TransactionEnqueue {
 
   async #throughLater(item: EnqueueItem, enqueue: (item: EnqueueItem) => Promise<JobHandle>): Promise<JobHandle> {
     const items = [item]
+    let job: JobHandle | undefined
     await throughLayers<void>(
       this.#layers.map((layer) => (next) => layer(items, next)),
       async () => {
-        for (const one of items) one.job = await enqueue(one)
+        if (items.length === 0) throw new EnqueueManyError(takenOut, [])
+        for (const one of items) {
+          one.job = await enqueue(one)
+          job ??= one.job
+        }
       },
     )
-    const { job } = item
     if (job === undefined) throw new EnqueueManyError(takenOut, [])
     return job
   }
@@ -400,9 +404,9 @@ export class TransactionEnqueue {
       async () => {
         if (ended !== undefined) throw tooLate(item)
         try {
-          if (!items.includes(item)) throw new EnqueueManyError(takenOut, [])
+          if (items.length === 0) throw new EnqueueManyError(takenOut, [])
           const jobs = items.map(enqueue)
-          ended = { job: jobs[items.indexOf(item)]! }
+          ended = { job: jobs[0]! }
           for (const [i, one] of items.entries()) {
             const job = jobs[i]!
             one.job = job instanceof Promise ? await job : job
