@@ -6,7 +6,7 @@
 
 import { createHash } from 'node:crypto'
 import { attemptOf } from '../client/jobs/job-record.js'
-import { hasCode } from '../core/errors.js'
+import { CodecError, hasCode } from '../core/errors.js'
 import { ownError } from '../core/job/job-failures.js'
 import { timerMs } from '../core/platform/timer.js'
 import type { Registry } from '../core/registry.js'
@@ -16,6 +16,7 @@ import type { Death } from '../core/task/death.js'
 import { defined } from '../core/values/defined.js'
 import { digestId } from '../core/values/ids.js'
 import type { ChildClient } from '../runtime/run/child-calls.js'
+import { longestUnreadableMs } from '../runtime/run/unreadable-claim.js'
 import type { DeathKey, Deaths, UnreportedDeath } from '../stores/contract/job-records.js'
 import type { Store } from '../stores/contract/store.js'
 
@@ -135,6 +136,7 @@ export class DeathReports {
 
   /** As much of it as fits into a job. Throws what refuses that. */
   async #report(unreported: UnreportedDeath): Promise<void> {
+    this.#refuseUnreadable(unreported)
     const task = this.#taskOf(unreported)
     const death = this.#deathIn(unreported)
     const { input: _, ...withoutInput } = death
@@ -147,6 +149,16 @@ export class DeathReports {
       }
     }
     return this.#enqueue(task, unreported, least)
+  }
+
+  /** Throws `CodecError` if another worker may read the input that this one cannot. */
+  #refuseUnreadable({ id, queue, payload, codec, diedAt }: UnreportedDeath): void {
+    const { packing, clock } = this.#parts
+    const lack = packing.lackFor(payload, codec)
+    if (lack === undefined || clock.now() - diedAt >= longestUnreadableMs) return
+    throw new CodecError(
+      `the input of dead job '${id}' in queue '${queue}' is ${lack.stored}, and this worker has ${lack.has}. Its death is left to a worker that can read it. A day after the death any worker reports it, without the input if need be: add what is missing.`,
+    )
   }
 
   async #enqueue(

@@ -17,6 +17,7 @@ import { givenSurroundings } from '../runtime/given-surroundings.js'
 import { storeKinds, testMill, testMillOn } from '../test-mill.js'
 
 const retry = { max: 0 }
+const keys = { new: '07'.repeat(32) }
 
 /** A task that gets a job for each death, and what it got. */
 function obituaries() {
@@ -116,7 +117,11 @@ function scene(tasks: AnyTask[], options: Omit<MillOptions, 'store' | 'tasks'> =
   let mono = 0
   const items: string[] = []
   /** As another worker has it. */
-  const reports = (deaths = store.deaths, refusal?: () => Error | undefined) => {
+  const reports = (
+    deaths = store.deaths,
+    refusal?: () => Error | undefined,
+    given: Parameters<typeof givenSurroundings>[0] = {},
+  ) => {
     const children = {
       enqueueItem: async ({ task, input, options: how }: { task: AnyTask; input: unknown; options: object }) => {
         const error = refusal?.()
@@ -125,7 +130,7 @@ function scene(tasks: AnyTask[], options: Omit<MillOptions, 'store' | 'tasks'> =
         return mill.enqueue(task as never, input as never, how as never)
       },
     }
-    const parts = { ...givenSurroundings({ mono: () => mono }), registry, children: children as never }
+    const parts = { ...givenSurroundings({ mono: () => mono, ...given }), registry, children: children as never }
     return { reports: DeathReports.of(parts, { deaths }, [...registry.queues.keys()])!, events: parts.events }
   }
   const dies = async (task: AnyTask, input: unknown = 1) => {
@@ -228,6 +233,45 @@ describe('a death', () => {
 
     const about = got.map((death) => [death.job, 'input' in death])
     expect(new Map(about as [string, boolean][])).toEqual(new Map(Object.entries({ [large]: false, torn: false })))
+  })
+
+  it('whose input one worker cannot read is left to another that has the key', async () => {
+    const { got, task } = obituaries()
+    const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
+    const { mill, reports, dies, unreported, wait } = scene([send, task], { seal: { current: 'new', keys } })
+    await dies(send, { to: 'ada' })
+    const without = reports()
+    const failed = recorded(without.events, 'hook.failed')
+    expect(await stepsOf(without)).toEqual([0])
+    wait(60_000)
+    expect(await stepsOf(without)).toEqual([0])
+    expect(failed).toMatchObject([
+      { hook: "onDead of task 'send'", error: { code: 'codec-failed', message: expect.stringMatching(/key 'new'/) } },
+      {},
+    ])
+    expect(await unreported(['send'])).toHaveLength(1)
+    const done = nextEvent(mill, 'job.completed')
+    expect(await stepsOf(reports(undefined, undefined, { packing: mill.adminParts.packing }))).toEqual([1])
+    await mill.worker({ queues: ['obituaries'] }).start()
+    await done
+
+    expect(got).toMatchObject([{ task: 'send', input: { to: 'ada' } }])
+  })
+
+  it('whose input no worker can read is reported without it a day later', async () => {
+    const { got, task } = obituaries()
+    const send = defineTask({ name: 'send', onDead: task, run: async () => {} })
+    const { mill, reports, dies, unreported } = scene([send, task], { seal: { current: 'new', keys } })
+    await dies(send, { to: 'ada' })
+    const { diedAt } = (await unreported(['send']))[0]!
+    const at = (now: number) => reports(undefined, undefined, { now: () => now })
+    expect(await stepsOf(at(diedAt + 86_399_999))).toEqual([0])
+    expect(await stepsOf(at(diedAt + 86_400_000))).toEqual([1])
+    const done = nextEvent(mill, 'job.completed')
+    await mill.worker({ queues: ['obituaries'] }).start()
+    await done
+
+    expect(got.map((death) => [death.task, 'input' in death])).toEqual([['send', false]])
   })
 
   it('that its task refuses is kept and tried again a minute later; others go on meanwhile', async () => {
