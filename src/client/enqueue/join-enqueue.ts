@@ -124,8 +124,8 @@ export class JoinEnqueue {
         rules,
       )
       const rest = drafts.filter((draft, i) => !isFirst(draft, i))
-      if (outcome === 'added' && isWhole && (await this.#sendInOrder(join, rest, rules)))
-        await this.#seal(join, filling)
+      if (outcome === 'added' && isWhole)
+        await this.#addAndSeal(join, filling, () => this.#sendInOrder(join, rest, rules))
       return outcome
     })
     const isAdded = handle!.outcome === 'added'
@@ -148,8 +148,8 @@ export class JoinEnqueue {
 
   async #fill(join: OpenJoin, open: readonly FillingSet[], rules: DraftEnvironment): Promise<void> {
     const { home } = join
-    let isOpen = true
-    try {
+    await this.#addAndSeal(join, open, async () => {
+      let isOpen = true
       for (const one of open) {
         if (isOpen) await one.inputs.skip(one.from)
         while (isOpen) {
@@ -165,9 +165,19 @@ export class JoinEnqueue {
           })
         }
       }
-      if (isOpen) await this.#seal(join, open)
+      return isOpen
+    })
+  }
+
+  /** `add` returns false if the join waits for no more members. An error says what is left of the join. */
+  async #addAndSeal(join: OpenJoin, filled: readonly FillingSet[], add: () => Promise<boolean>): Promise<void> {
+    let isSealing = false
+    try {
+      if (!(await add())) return
+      isSealing = true
+      await this.#seal(join, filled)
     } catch (error) {
-      throw isMillraceError(error) ? leftAt(error, open) : error
+      throw isMillraceError(error) ? leftAt(error, join, filled, isSealing) : error
     }
   }
 
@@ -408,11 +418,15 @@ function sized(
 }
 
 /** The same error, which says what is left of the join. */
-function leftAt<E extends Error>(error: E, open: readonly FillingSet[]): E {
-  const stored = open.reduce((sum, { from }) => sum + from, 0)
-  error.message += hasCode(error, 'job-cancelled')
-    ? `\nIt was cancelled or deleted while its members were added: at most ${stored} of its members are stored, and run although nothing waits for them. Cancel those that are not wanted.`
-    : `\nThe join is stored, with at most ${stored} of its members, and is open: enqueue it again under the same id of your own to go on, or cancel it. Otherwise it is dead as join-never-sealed after its sealWithin.`
+function leftAt<E extends Error>(error: E, join: OpenJoin, filled: readonly FillingSet[], isSealing: boolean): E {
+  const { id, queue } = join.home.item.graph
+  const stored = filled.reduce((sum, { from }) => sum + from, 0)
+  if (hasCode(error, 'job-cancelled'))
+    error.message += `\nIt was cancelled or deleted while its members were added: at most ${stored} of its members are stored, and run although nothing waits for them. Cancel those that are not wanted.`
+  else if (isSealing && hasCode(error, 'store-unavailable') && error.inDoubt)
+    error.message += `\nThe join '${id}' in queue '${queue}' is stored with all its members, and only its seal is in doubt: it runs when they have ended, or is dead as join-never-sealed after its sealWithin. Enqueue it again under the same id of your own, which seals it; if it has none, look what becomes of it first.`
+  else
+    error.message += `\nThe join is stored, with at most ${stored} of its members, and is open: enqueue it again under the same id of your own to go on, or cancel it. Otherwise it is dead as join-never-sealed after its sealWithin.`
   return error
 }
 

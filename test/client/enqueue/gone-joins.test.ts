@@ -119,6 +119,34 @@ describe('the producer of a join whose seal is sent again', () => {
     expect([job.outcome, seals, await job.record()]).toEqual(['added', 2, undefined])
     expect((await mill.queue('reports').depth()).processed).toBe(1)
   })
+
+  it('learns that only the seal is in doubt, and not that the join is open', async () => {
+    const store = new MemoryStore()
+    const mill = testMillOn(store, { tasks })
+    const { joins } = store
+    const seal: typeof joins.seal = async (join, sizes) => {
+      await joins.seal(join, sizes)
+      throw new StoreUnavailableError('the answer was lost.')
+    }
+    Object.assign(store, { joins: { ...joins, seal } })
+    const all = Array.from({ length: size }, (_, n) => n)
+    const error = await mill.enqueue(report, undefined, { id, after: { all } }).catch((error: unknown) => error)
+
+    expect(error).toMatchObject({ code: 'store-unavailable', inDoubt: true })
+    expect(String(error)).toMatch(
+      /join 'november' in queue 'reports' is stored with all its members, and only its seal/,
+    )
+    expect(String(error)).not.toMatch(/is open/)
+  })
+})
+
+it('the producer of a join learns that it is left open if there is no room for all its large inputs', async () => {
+  const mill = testMill({ tasks: [large, larger], queues: { sums: { maxPending: 10 } } })
+  const all = Array.from({ length: 60 }, () => 'x'.repeat(200_000))
+  await expect(mill.enqueue(larger, undefined, { id, after: { all } })).rejects.toMatchObject({
+    code: 'queue-full',
+    message: expect.stringMatching(/The join is stored, with at most 60 of its members, and is open/),
+  })
 })
 
 const large = defineTask({ name: 'large', queue: 'sums', run: async (text: string) => text.length })
