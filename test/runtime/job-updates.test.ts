@@ -118,6 +118,53 @@ describe('a checkpoint', () => {
     expect([sent.length, sent.at(-1)!.beat!.checkpoint]).toEqual([3, { payload: '2' }])
   })
 
+  /** Jobs whose marks are being sent by one call or several: the store carries out the first of them when it is let go. */
+  async function marking(ids: readonly string[], maxBatch: number) {
+    const stored = new Map<string, unknown>()
+    let [calls, letGo] = [0, () => {}]
+    const held = new Promise<void>((resolve) => (letGo = resolve))
+    const extend = async (items: readonly ExtendItem[]) => {
+      calls += 1
+      if (calls === 1) await held
+      for (const { id, beat } of items) stored.set(id, JSON.parse(String(beat!.checkpoint!.payload)).value)
+      return items.map(() => 'ok' as const)
+    }
+    const notes = notesOn({ extend, traits: { ...memoryTraits, maxBatch } })
+    const earlier = { ...claim, checkpoint: { payload: '1' } }
+    const jobs = ids.map((id) => new JobExecution({ ...earlier, id }, defineTask({ name: 't' }), 1, {}, notes))
+    for (const job of jobs) notes.done(job, 'CALL')
+    await vi.advanceTimersByTimeAsync(1_000)
+    return { stored, jobs, letGo }
+  }
+
+  it('is not overwritten by marks that are sent after it, with those of other jobs before them', async () => {
+    const { stored, jobs, letGo } = await marking(['a', 'b'], 1)
+    await jobs[1]!.checkpoint(2)
+    letGo()
+    await vi.advanceTimersByTimeAsync(5_000)
+
+    expect(Object.fromEntries(stored)).toEqual({ a: 1, b: 2 })
+  })
+
+  it('is not overwritten by marks that are under way when it is stored', async () => {
+    const { stored, jobs, letGo } = await marking(['a'], 250)
+    const kept = jobs[0]!.checkpoint(2)
+    await vi.advanceTimersByTimeAsync(1)
+    letGo()
+    await kept
+
+    expect(stored.get('a')).toBe(2)
+  })
+
+  it('that waits for marks under way is given up if the attempt ends meanwhile', async () => {
+    const { jobs } = await marking(['a'], 250)
+    const kept = jobs[0]!.checkpoint(2)
+    const reason = new LeaseLostError('q', 'a')
+    jobs[0]!.abort(reason)
+
+    await expect(kept).rejects.toBe(reason)
+  })
+
   it('is given up if the attempt ends meanwhile', async () => {
     const { job } = scene(away, away, away, away, away, away, away, away)
     const one = job()

@@ -25,6 +25,7 @@ import {
 import { outageDelayMs } from '../../core/platform/timer.js'
 import type { Surroundings } from '../../core/surroundings.js'
 import { payloadBytes } from '../../core/values/codec.js'
+import { slicesOf } from '../../core/values/pages.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Beat, Checkpoint } from '../../stores/contract/job-beat.js'
 import type { Records } from '../../stores/contract/job-records.js'
@@ -32,6 +33,7 @@ import type { ClaimKey, ExtendItem } from '../../stores/contract/settle.js'
 import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { isFatal, onceThere } from '../outage.js'
+import { settledOr } from '../with-timeout.js'
 import type { SteppingRun, StepsClient } from './job-steps.js'
 import { refOf } from './run-events.js'
 import { mayComeAgain, type Verdict } from './verdict.js'
@@ -85,6 +87,8 @@ export class JobUpdates {
   /** Jobs with log lines that are still to be sent. */
   readonly #unsent = new Set<Noting>()
   #timer: NodeJS.Timeout | undefined
+  /** The call under way that sends marks, each with the checkpoint that its job had when the call was made. */
+  #marking: { readonly jobs: ReadonlySet<Noting>; readonly sent: Promise<unknown> } | undefined
 
   constructor(surroundings: UpdateSurroundings, store: UpdatedStore, maxCheckpointBytes: number) {
     this.#surroundings = surroundings
@@ -137,6 +141,8 @@ export class JobUpdates {
     const store = this.#store
     const { events, random } = this.#surroundings
     for (let failures = 0; ; failures += 1) {
+      // A store may carry out two calls in any order.
+      if (this.#marking?.jobs.has(job)) await settledOr(job.signal, this.#marking.sent)
       job.signal.throwIfAborted()
       if (job.isDecided) throw endedBefore(job.claim)
       try {
@@ -277,33 +283,37 @@ export class JobUpdates {
     })
   }
 
-  /** Never rejects: an update that the store does not take is sent with the next one. */
+  /** Never rejects. */
   async #flush(): Promise<void> {
-    const jobs = [...this.#unsent]
-    const logs = jobs.map((job) => job.unsentLog)
-    this.#unsent.clear()
-    for (const job of jobs) job.unsentLog = ''
-    const news = jobs.map((job) => this.#news(job))
-    const store = this.#store
-    const { maxBatch } = store.traits
-    for (let i = 0; i < jobs.length; i += maxBatch) {
-      const batch = jobs.slice(i, i + maxBatch)
-      try {
-        await store.extend(
-          batch.map((job, n) =>
-            noteOf(job.claim, { ...(logs[i + n] === '' ? {} : { log: logs[i + n]! }), ...news[i + n] }),
-          ),
-        )
-      } catch {
-        // Its lease keeper reports the outage. Newer lines come after these.
-        for (const [n, job] of batch.entries()) {
-          job.unsentLog = joinedLog(logs[i + n]!, job.unsentLog)
-          if (news[i + n]!.checkpoint !== undefined) job.kept!.hasNews = true
-          this.#unsent.add(job)
-        }
-      }
-    }
+    for (const batch of slicesOf([...this.#unsent], this.#store.traits.maxBatch)) await this.#sendUnsent(batch)
     this.#timer = this.#unsent.size === 0 ? undefined : setTimeout(() => void this.#flush(), flushMs).unref()
+  }
+
+  /** Never rejects: an update that the store does not take is sent with the next one. */
+  async #sendUnsent(batch: readonly Noting[]): Promise<void> {
+    // Others have ended meanwhile. What is sent is read now: the job goes on while earlier calls are under way.
+    const notes = batch
+      .filter((job) => this.#unsent.delete(job))
+      .map((job) => ({ job, log: job.unsentLog, news: this.#news(job) }))
+    if (notes.length === 0) return
+    for (const { job } of notes) job.unsentLog = ''
+    const marked = notes.filter(({ news }) => news.checkpoint !== undefined)
+    try {
+      const sent = this.#store.extend(
+        notes.map(({ job, log, news }) => noteOf(job.claim, { ...(log === '' ? {} : { log }), ...news })),
+      )
+      this.#marking = { jobs: new Set(marked.map(({ job }) => job)), sent }
+      await sent
+    } catch {
+      // Its lease keeper reports the outage. Newer lines come after these.
+      for (const { job, log } of notes) {
+        job.unsentLog = joinedLog(log, job.unsentLog)
+        this.#unsent.add(job)
+      }
+      for (const { job } of marked) job.kept!.hasNews = true
+    } finally {
+      this.#marking = undefined
+    }
   }
 
   #unpacked({ payload, codec }: Checkpoint, claim: Claim): unknown {
