@@ -27,8 +27,8 @@ export class HandlerContext {
   readonly #make: (() => unknown) | undefined
   readonly #clock: Pick<Clock, 'mono'>
   readonly #random: Random
-  /** Resolves once it is open; undefined if it is closed. */
-  #opening: Promise<void> | undefined
+  /** Resolves with the value of the call of `context` that was made last; undefined if it is closed. */
+  #opening: Promise<unknown> | undefined
   #opened: { readonly value: unknown } | undefined
 
   constructor(make: (() => unknown) | undefined, clock: Pick<Clock, 'mono'>, random: Random) {
@@ -65,16 +65,25 @@ export class HandlerContext {
   }
 
   /** Opens it, unless it is open. All who ask meanwhile share one call. Throws the error of `context`. */
-  open(): Promise<void> {
-    this.#opening ??= this.#open().catch((error: unknown) => {
-      this.#opening = undefined
-      throw error
-    })
-    return this.#opening
+  async open(): Promise<void> {
+    if (this.#make === undefined) return
+    this.#opening ??= this.#open(this.#make)
+    await this.#opening
   }
 
-  async #open(): Promise<void> {
-    if (this.#make !== undefined) this.#opened = { value: await this.#make() }
+  #open(make: () => unknown): Promise<unknown> {
+    const opening = (async () => make())()
+    // One that was closed meanwhile is no longer the context: another may be open.
+    const isCurrent = () => this.#opening === opening
+    opening.then(
+      (value) => {
+        if (isCurrent()) this.#opened = { value }
+      },
+      () => {
+        if (isCurrent()) this.#opening = undefined
+      },
+    )
+    return opening
   }
 
   /**
@@ -83,15 +92,13 @@ export class HandlerContext {
    */
   async close(): Promise<void> {
     const opening = this.#opening
-    this.#opening = undefined
     // Its value stays: a handler that was given up may still look at it.
-    const closed = opening?.then(
-      () => disposed(this.#opened?.value),
-      () => {},
-    )
-    const isOpened = opening?.catch(() => {}) ?? Promise.resolve()
+    this.#opening = undefined
+    if (opening === undefined) return
+    const closed = opening.then(disposed, () => {})
+    const isOpened = opening.catch(() => {})
     if (await endsWithin(openingMs, isOpened)) await closed
-    else closed?.catch(() => {})
+    else closed.catch(() => {})
   }
 }
 

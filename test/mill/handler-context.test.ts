@@ -82,6 +82,33 @@ describe('the context of handlers', () => {
     expect(told).toEqual(['closed'])
   })
 
+  it.each([
+    ['opens', ['v1']],
+    ['fails', []],
+  ])('that %s late leaves the one that was opened after it as it is', async (how, disposed) => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+    const told: string[] = []
+    const named = (name: string) => ({ name, [Symbol.dispose]: () => void told.push(name) })
+    let end = () => {}
+    const late = new Promise<unknown>((resolve, reject) => {
+      end = () => (how === 'opens' ? resolve(named('v1')) : reject(new Error('gave up')))
+    })
+    const made = [late, named('v2')]
+    const context = contextOf(() => made.shift())
+    context.open().catch(() => {})
+    const closed = context.close()
+    await vi.advanceTimersByTimeAsync(5_000)
+    await closed
+    await context.open()
+    end()
+    await vi.advanceTimersByTimeAsync(0)
+
+    expect([told, context.value]).toEqual([disposed, expect.objectContaining({ name: 'v2' })])
+    await context.close()
+    expect(told).toEqual([...disposed, 'v2'])
+  })
+
   it('is opened by a later try', async () => {
     let calls = 0
     const context = contextOf(() => {
