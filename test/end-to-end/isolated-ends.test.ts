@@ -1,19 +1,22 @@
-/** An isolated job that somebody ends: it is cancelled before its handler begins, or its busy process is stopped. */
+/** An isolated job that somebody ends: it is cancelled, or its worker stops. */
 
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type Mill, millrace, type Task } from 'millrace'
 import { expect, it, onTestFinished } from 'vitest'
+import { loadDriver } from '#src/stores/sqlite/file/sqlite-driver.js'
 import { root } from '../cli/project.js'
 import { nextEvent, recorded } from '../next-event.js'
+import { tryWriteLock } from '../write-lock.js'
 
 /**
  * The module of the tasks. `film` in a process of its own waits for the file `gate` while it is loaded; `spin` blocks
- * its process for ever.
+ * its process for ever; `cut` notes each run, prints, and returns once the file `end` is there.
  */
 const tasks = (folder: string) => `
-import { existsSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { defineTask, millrace } from 'millrace'
 const file = (name) => ${JSON.stringify(`${folder}/`)} + name
 if (process.argv[1]?.endsWith('process-child-entry.js')) {
@@ -30,7 +33,20 @@ export const spin = defineTask({
     for (;;);
   },
 })
-export const mill = millrace({ store: 'sqlite:' + file('jobs.db'), queues: { films: { lease: '10s' } }, tasks: [film, spin] })
+export const cut = defineTask({
+  ...own,
+  name: 'cut',
+  timeLimit: '1m',
+  async run() {
+    appendFileSync(file('runs'), 'run ')
+    while (!existsSync(file('end'))) await sleep(20)
+    console.log('cut')
+    writeFileSync(file('returned'), '')
+    return 'done'
+  },
+})
+const queues = { films: { lease: '10s' } }
+export const mill = millrace({ store: 'sqlite:' + file('jobs.db'), queues, tasks: [film, spin, cut] })
 `
 
 async function scene() {
@@ -41,10 +57,12 @@ async function scene() {
   const made = (await import(pathToFileURL(module).href)) as {
     film: Task<'film', void>
     spin: Task<'spin', void>
+    cut: Task<'cut', void, unknown, string>
     mill: Mill
   }
   onTestFinished(() => made.mill.close())
-  return { ...made, store: `sqlite:${join(folder, 'jobs.db')}`, open: () => writeFileSync(join(folder, 'gate'), '') }
+  const open = () => writeFileSync(join(folder, 'gate'), '')
+  return { ...made, folder, store: `sqlite:${join(folder, 'jobs.db')}`, open }
 }
 
 it('a job that is cancelled while its process still loads is reported as cancelled, and no process as failed', {
@@ -82,4 +100,29 @@ it('a busy process that a closing mill stops costs its job neither an attempt no
   const other = millrace({ store, queues: { films: {} } })
   onTestFinished(() => other.close())
   expect(await other.queue('films').jobs.get(job.id)).toMatchObject({ state: 'ready', attempt: 1, crashes: 0 })
+})
+
+it('a job that ends within the grace is not run again although its settle takes longer than the stop', {
+  timeout: 60_000,
+}, async () => {
+  const { mill, cut, store, folder, open } = await scene()
+  open()
+  const job = await mill.enqueue(cut, undefined)
+  const started = nextEvent(mill, 'job.started')
+  const worker = mill.worker({ grace: 10 })
+  await worker.start()
+  await started
+  const db = (await loadDriver())(join(folder, 'jobs.db'))
+  onTestFinished(() => db.close())
+  await expect.poll(() => tryWriteLock(db)).toBe(true)
+  writeFileSync(join(folder, 'end'), '')
+  await expect.poll(() => existsSync(join(folder, 'returned')), { timeout: 10_000 }).toBe(true)
+  await worker.stop()
+  db.exec('COMMIT')
+
+  const other = millrace({ store, queues: { films: {} } })
+  onTestFinished(() => other.close())
+  const record = () => other.queue('films').jobs.get(job.id)
+  await expect.poll(record, { timeout: 10_000 }).toMatchObject({ state: 'completed', crashes: 0, log: 'cut\n' })
+  expect(readFileSync(join(folder, 'runs'), 'utf8')).toBe('run ')
 })

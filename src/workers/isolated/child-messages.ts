@@ -68,6 +68,8 @@ export type ChildMessage =
   | { readonly kind: 'keeping' }
   /** The handler has been called. */
   | { readonly kind: 'started' }
+  /** The job has ended, and is not put back: the process sends the last output, then settles. */
+  | { readonly kind: 'decided' }
   /** The process cannot run the job: its module does not load, or has no such task. */
   | { readonly kind: 'unable'; readonly error: string }
   | { readonly kind: 'settled'; readonly verdict: ChildVerdict }
@@ -78,7 +80,7 @@ const answers: readonly unknown[] = ['ok', 'lost', 'gone'] satisfies ChildVerdic
 /** Undefined for anything else: the job may write to the channel as well. */
 export function childMessageIn(said: object): ChildMessage | undefined {
   const { kind, error, verdict } = said as Record<string, unknown>
-  if (kind === 'keeping' || kind === 'started') return { kind }
+  if (kind === 'keeping' || kind === 'started' || kind === 'decided') return { kind }
   if (kind === 'unable') return { kind, error: String(error) }
   if (kind !== 'settled' || typeof verdict !== 'object' || verdict === null) return undefined
   const { kind: end, answer, runMs, enqueued = {} } = verdict as Record<string, unknown>

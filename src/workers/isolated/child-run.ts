@@ -189,6 +189,8 @@ export class ChildRun implements RunReport {
   }
 
   async #settle(execution: JobExecution, verdict: Verdict): Promise<void> {
+    // What is put back can be put back by the worker as well.
+    if (verdict.kind !== 'release') void this.#parts.tell({ kind: 'decided' })
     // Another run may begin once the job is settled.
     endMembers(this.#helpers)
     await this.#drain()

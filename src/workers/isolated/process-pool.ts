@@ -46,7 +46,10 @@ export interface ProcessSource {
 const overdueMs = 10_000
 /** A process whose module has not loaded by then never will. */
 const loadMs = 60_000
-/** The time that a process has to put its job back after it was told to stop; then it is killed. */
+/**
+ * The time that a process has to put its job back after it was told to stop. Then it is killed; if its job has ended, it is left to
+ * itself, and settles it.
+ */
 const stopMs = 400
 
 interface Running {
@@ -55,6 +58,8 @@ interface Running {
   isHandedOver: boolean
   /** When its handler was called, on the monotonic clock. */
   startedAt: number | undefined
+  /** The job has ended, and its process settles it, or has. */
+  isDecided: boolean
   isStopping: boolean
   timer: NodeJS.Timeout | undefined
 }
@@ -113,7 +118,8 @@ export class ProcessPool {
       })
       void this.#announce(claim, runner.pid, leaseMs)
       const timer = setTimeout(() => runner.kill(), loadMs)
-      const running = { execution, runner, isHandedOver: false, startedAt: undefined, isStopping: false, timer }
+      const isNot = { isHandedOver: false, isDecided: false, isStopping: false }
+      const running = { execution, runner, startedAt: undefined, timer, ...isNot }
       this.#running.set(execution, running)
       if (this.#stopped.delete(execution)) this.stop(execution)
       end = await runner.ended
@@ -142,7 +148,8 @@ export class ProcessPool {
   }
 
   /**
-   * Makes its process put the job back, or kills the process and puts the job back. Harmless for one that has ended.
+   * Makes its process put the job back, or kills the process and puts the job back. If the job has ended, its process settles it,
+   * perhaps after this worker has left it. Harmless for one that has ended.
    */
   stop(execution: JobExecution): void {
     const running = this.#running.get(execution)
@@ -153,7 +160,15 @@ export class ProcessPool {
     running.isStopping = true
     running.runner.tell({ kind: 'stop' })
     clearTimeout(running.timer)
-    running.timer = setTimeout(() => running.runner.kill(), stopMs)
+    running.timer = setTimeout(() => this.#giveUp(running), stopMs)
+  }
+
+  /** Kills the process. A job that has ended would be done again if its process were killed before the settle. */
+  #giveUp(running: Running): void {
+    const { execution, runner, isHandedOver, isDecided } = running
+    if (!isHandedOver || !isDecided || runner.hasSettled) return void runner.kill()
+    this.#leave(running)
+    this.#report.released(execution)
   }
 
   /** Lets it go on without this process if it may; false if it must be stopped. */
@@ -162,12 +177,16 @@ export class ProcessPool {
     if (!running?.isHandedOver || execution.task.isolation!.onSupervisorLoss === 'exit') return false
     // This worker must report and count its end, as the process has heard.
     if (running.runner.hasSettled) return false
-    clearTimeout(running.timer)
-    this.#running.delete(execution)
-    running.runner.leave()
-    const { events, worker } = this.#surroundings
-    events.emit('job.detached', { ...refOf(execution.claim), worker, child: running.runner.pid })
+    this.#leave(running)
     return true
+  }
+
+  #leave({ execution, runner, timer }: Running): void {
+    clearTimeout(timer)
+    this.#running.delete(execution)
+    runner.leave()
+    const { events, worker } = this.#surroundings
+    events.emit('job.detached', { ...refOf(execution.claim), worker, child: runner.pid })
   }
 
   /**
@@ -192,6 +211,7 @@ export class ProcessPool {
       running.isHandedOver = true
       this.#report.handedOver(execution)
     } else if (message.kind === 'started') this.#started(running)
+    else if (message.kind === 'decided') running.isDecided = true
   }
 
   #started(running: Running): void {

@@ -22,20 +22,20 @@ import { givenSurroundings } from '../../runtime/given-surroundings.js'
 import { notesOn } from '../../runtime/updates-on.js'
 import { testMill } from '../../test-mill.js'
 
-/** Says that its job is settled, and goes on until the file `end` is there: what hears of the end may take its time. */
-const entry = `
+/** Says these messages, and goes on until the file `end` is there: what hears of the end, or the store, may take its time. */
+const entryThatSays = (...messages: readonly ChildMessage[]) => `
 import { existsSync, writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 
 const file = (name) => new URL(name, import.meta.url)
 const line = new Socket({ fd: 3, readable: true, writable: true })
-line.write(JSON.stringify({ kind: 'keeping' }) + '\\n')
-line.write(JSON.stringify({ kind: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }) + '\\n')
+for (const message of ${JSON.stringify(messages)}) line.write(JSON.stringify(message) + '\\n')
 setTimeout(() => writeFileSync(file('said'), ''), 200)
 setInterval(() => {
   if (existsSync(file('end'))) process.exit(0)
 }, 20)
 `
+const settled: ChildMessage = { kind: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }
 
 /** Starts a process with 0, 1, 2 … descriptors left, and says how often that was refused; nothing else may happen. */
 const spawns = `
@@ -69,7 +69,9 @@ const claim = {
   ...{ createdAt: 0, runAt: 0 },
 }
 
-function poolOf(task: AnySingleTask) {
+/** A pool whose processes keep their leases, and say this of their jobs. */
+function poolOf(task: AnySingleTask, said = settled) {
+  const entry = entryThatSays({ kind: 'keeping' }, said)
   const folder = project({ 'package.json': '{"type":"module"}', 'entry.js': entry })
   const [told, events]: [string[], Events] = [[], new Events()]
   const pool = new ProcessPool(
@@ -100,6 +102,25 @@ describe('a process pool', { timeout: 30_000 }, () => {
     await ran
 
     expect([isLeft, ...of.told]).toEqual([false, 'complete', 'released'])
+  })
+
+  it('leaves a process that still settles its job when a stop is over, and kills one without a verdict', async () => {
+    const decided = poolOf(defineTask({ name: 'long', isolate: 'process' }), { kind: 'decided' })
+    const started = poolOf(defineTask({ name: 'long', isolate: 'process' }), { kind: 'started' })
+    const ends = [decided, started].map(async (of) => {
+      const execution = of.execution()
+      const ran = of.pool.run(execution)
+      await expect.poll(() => existsSync(join(of.folder, 'said')), { timeout: 20_000 }).toBe(true)
+      of.pool.stop(execution)
+      await expect.poll(() => of.told).toContain('released')
+      return ran
+    })
+    await ends[1]
+    writeFileSync(join(decided.folder, 'end'), '')
+    await ends[0]
+
+    expect(decided.told).toEqual(['released'])
+    expect(started.told).toEqual(['decided', 'released'])
   })
 
   it('puts a job back whose process cannot be started, and keeps no timer and no pipe of it', async () => {
@@ -143,8 +164,6 @@ describe('a process pool', { timeout: 30_000 }, () => {
 })
 
 describe('the line from a process to its worker', () => {
-  const settled: ChildMessage = { kind: 'settled', verdict: { kind: 'complete', answer: 'ok', runMs: 1 } }
-
   /** The line, and the end of the worker. */
   async function pair(): Promise<{ line: WorkerLine; worker: Socket }> {
     const server = createServer().listen(0, '127.0.0.1')
