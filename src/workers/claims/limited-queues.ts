@@ -87,11 +87,12 @@ export class LimitedQueues {
 
 interface GroupHold {
   readonly until: number
-  /** When the store answered the settle that brought the hold; undefined: not yet. */
+  /** The claim whose end brought it, until the store has answered its settle. */
+  readonly of: Claim | undefined
   readonly answeredAt: number | undefined
 }
 
-/** Beyond this number, holds that are over are forgotten at the next one. */
+/** Beyond this number of groups, those whose holds are over are forgotten at the next one. */
 const mostKept = 1_000
 
 /**
@@ -101,7 +102,8 @@ const mostKept = 1_000
 export class HeldGroups {
   readonly #mono: () => number
   readonly #canHold: boolean
-  #holds = new Map<string, GroupHold>()
+  /** Each on its own: a hold that the store refuses takes no other one with it. */
+  #holds = new Map<string, readonly GroupHold[]>()
 
   /** `canHold`: whether the store can hold a group. */
   constructor(mono: () => number, canHold: boolean) {
@@ -113,27 +115,31 @@ export class HeldGroups {
    * The end of this claim holds its group; if it has none, its queue. `answer`: of the store; undefined: the end is about
    * to be sent, or will never be taken.
    */
-  onVerdict({ queue, group }: Claim, { holdMs }: Pick<Verdict, 'holdMs'>, answer?: SettleAnswer): void {
+  onVerdict(claim: Claim, { holdMs }: Pick<Verdict, 'holdMs'>, answer?: SettleAnswer): void {
     if (holdMs === undefined || !this.#canHold) return
     const now = this.#mono()
-    const key = keyOf(queue, group)
-    if (answer !== undefined && answer !== 'ok') {
-      this.#holds.delete(key)
-      return
+    const key = keyOf(claim.queue, claim.group)
+    const until = now + holdMs
+    let holds = (this.#holds.get(key) ?? []).filter((hold) => hold.of !== claim && hold.until > now)
+    if (answer === undefined) holds.push({ until, of: claim, answeredAt: undefined })
+    if (answer === 'ok') {
+      // It holds all that these hold, for as long.
+      holds = holds.filter((hold) => hold.answeredAt === undefined || hold.until > until)
+      holds.push({ until, of: undefined, answeredAt: now })
     }
-    if (this.#holds.size >= mostKept) this.#holds = new Map([...this.#holds].filter(([, { until }]) => until > now))
-    const until = Math.max(now + holdMs, this.#holds.get(key)?.until ?? now)
-    this.#holds.set(key, { until, answeredAt: answer === undefined ? undefined : now })
+    if (this.#holds.size >= mostKept)
+      this.#holds = new Map([...this.#holds].filter(([, others]) => others.some(({ until }) => until > now)))
+    if (holds.length > 0) this.#holds.set(key, holds)
+    else this.#holds.delete(key)
   }
 
   /** Whether a claim must not begin now. `claimedAt`: when it was sent, like `now` on the monotonic clock. */
   areHolding({ queue, group }: Claim, claimedAt: number, now: number): boolean {
     if (this.#holds.size === 0) return false
     const keys = group === undefined ? [keyOf(queue, undefined)] : [keyOf(queue, undefined), keyOf(queue, group)]
-    return keys.some((key) => {
-      const hold = this.#holds.get(key)
-      return hold !== undefined && hold.until > now && claimedAt <= (hold.answeredAt ?? now)
-    })
+    return keys.some((key) =>
+      this.#holds.get(key)?.some(({ until, answeredAt = now }) => until > now && claimedAt <= answeredAt),
+    )
   }
 }
 

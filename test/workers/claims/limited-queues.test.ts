@@ -4,11 +4,13 @@ import { describe, expect, it, vi } from 'vitest'
 import type { EventMap } from '#src/core/events.js'
 import { throttleOf } from '#src/core/queue/throttle-options.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
+import type { Claim } from '#src/stores/contract/claim.js'
 import type { StoredQueue } from '#src/stores/contract/queue-settings.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { LimitedQueues } from '#src/workers/claims/limited-queues.js'
+import { HeldGroups, LimitedQueues } from '#src/workers/claims/limited-queues.js'
 import { Punctuality } from '#src/workers/claims/punctuality.js'
 import { nextEvent, recorded } from '../../next-event.js'
+import { claimOf } from '../../runtime/claim-of.js'
 import { testMill, testMillOn } from '../../test-mill.js'
 
 const settings = { name: 'q', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} } as const
@@ -55,6 +57,44 @@ describe('rules that change', () => {
     await mill.worker().start()
 
     expect(queues).toHaveBeenCalledTimes(looks)
+  })
+})
+
+describe('holds of a group by jobs of this worker', () => {
+  /** What the worker knows, on a clock that `at` sets. */
+  function holding() {
+    const clock = { now: 0 }
+    const held = new HeldGroups(() => clock.now, true)
+    const [a, b, waiting] = ['a', 'b', 'waiting'].map((id) => claimOf({ id, group: 'x' })) as [Claim, Claim, Claim]
+    return { clock, held, a, b, isHeld: () => held.areHolding(waiting, 0, clock.now) }
+  }
+
+  it('last although the end of another job, which would hold it too, is refused', () => {
+    const { clock, held, a, b, isHeld } = holding()
+    held.onVerdict(a, { holdMs: 60_000 })
+    held.onVerdict(a, { holdMs: 60_000 }, 'ok')
+    clock.now = 1_000
+    held.onVerdict(b, { holdMs: 5_000 })
+    held.onVerdict(b, { holdMs: 5_000 }, 'lost')
+    expect(isHeld()).toBe(true)
+    // Its process has settled it, and told of the answer alone.
+    held.onVerdict(b, { holdMs: 5_000 }, 'lost')
+    expect(isHeld()).toBe(true)
+    clock.now = 60_000
+    expect(isHeld()).toBe(false)
+  })
+
+  it('begin with the verdict, and end if the store refuses it, but not one that was answered meanwhile', () => {
+    const { held, a, b, isHeld } = holding()
+    held.onVerdict(a, { holdMs: 60_000 })
+    expect(isHeld()).toBe(true)
+    held.onVerdict(a, { holdMs: 60_000 }, 'lost')
+    expect(isHeld()).toBe(false)
+    held.onVerdict(a, { holdMs: 60_000 })
+    held.onVerdict(b, { holdMs: 60_000 })
+    held.onVerdict(b, { holdMs: 60_000 }, 'ok')
+    held.onVerdict(a, { holdMs: 60_000 }, 'gone')
+    expect(isHeld()).toBe(true)
   })
 })
 
