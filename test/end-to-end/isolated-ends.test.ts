@@ -12,7 +12,8 @@ import { tryWriteLock } from '../write-lock.js'
 
 /**
  * The module of the tasks. `film` in a process of its own waits for the file `gate` while it is loaded; `spin` blocks
- * its process for ever; `cut` notes each run, prints, and returns once the file `end` is there.
+ * its process for ever; `cut` notes each run, prints, and returns once the file `end` is there; `dub` ends when it is cancelled, and what
+ * is called after its end takes 6 s.
  */
 const tasks = (folder: string) => `
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
@@ -45,8 +46,23 @@ export const cut = defineTask({
     return 'done'
   },
 })
-const queues = { films: { lease: '10s' } }
-export const mill = millrace({ store: 'sqlite:' + file('jobs.db'), queues, tasks: [film, spin, cut] })
+export const dub = defineTask({
+  ...own,
+  name: 'dub',
+  queue: 'dubs',
+  timeLimit: '1m',
+  run: (_, ctx) => new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason))),
+})
+const note = (name) => writeFileSync(file(name), '')
+const settle = ({ task }) => (task.name === 'dub' ? sleep(4_500).then(() => note('told')) : undefined)
+const close = () => (existsSync(file('told')) ? sleep(1_500).then(() => note('closed')) : undefined)
+export const mill = millrace({
+  store: 'sqlite:' + file('jobs.db'),
+  queues: { films: { lease: '10s' }, dubs: { lease: '3s' } },
+  tasks: [film, spin, cut, dub],
+  middleware: [{ settle }],
+  context: () => ({ [Symbol.asyncDispose]: async () => close() }),
+})
 `
 
 async function scene() {
@@ -58,6 +74,7 @@ async function scene() {
     film: Task<'film', void>
     spin: Task<'spin', void>
     cut: Task<'cut', void, unknown, string>
+    dub: Task<'dub', void>
     mill: Mill
   }
   onTestFinished(() => made.mill.close())
@@ -125,4 +142,20 @@ it('a job that ends within the grace is not run again although its settle takes 
   const record = () => other.queue('films').jobs.get(job.id)
   await expect.poll(record, { timeout: 10_000 }).toMatchObject({ state: 'completed', crashes: 0, log: 'cut\n' })
   expect(readFileSync(join(folder, 'runs'), 'utf8')).toBe('run ')
+})
+
+it('a process whose cancelled job is settled has the time of its hooks and of its context', {
+  timeout: 60_000,
+}, async () => {
+  const { mill, dub, folder, open } = await scene()
+  open()
+  const job = await mill.enqueue(dub, undefined)
+  const [started, cancelled] = [nextEvent(mill, 'job.started'), nextEvent(mill, 'job.cancelled')]
+  const worker = mill.worker()
+  await worker.start()
+  await started
+  await job.cancel('not wanted')
+  await cancelled
+
+  await expect.poll(() => existsSync(join(folder, 'closed')), { timeout: 15_000 }).toBe(true)
 })

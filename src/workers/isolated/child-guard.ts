@@ -243,13 +243,22 @@ class ProcessGuard {
     killGroup()
   }
 
-  /** Tells the handler to stop, and ends the process if it does not. `settlement`: how the job is then settled. */
+  /**
+   * Tells the handler to stop, and ends the process if it does not. `settlement`: how the job is then settled. Once the main thread
+   * has settled it, the process has the time of its last steps instead.
+   */
   async #end(kind: 'cancelled' | 'orphaned', graceMs: number, settlement: GuardSettlement): Promise<void> {
     if (this.#isEnding || this.#isOver) return
     this.#isEnding = true
     this.#tell({ kind })
-    setTimeout(() => signalGroup(process.pid, 'SIGTERM'), timerMs(graceMs / 2))
-    setTimeout(() => void this.#kill(settlement), timerMs(graceMs))
+    this.#unlessOver(graceMs / 2, () => signalGroup(process.pid, 'SIGTERM'))
+    this.#unlessOver(graceMs, () => void this.#kill(settlement))
+  }
+
+  #unlessOver(ms: number, due: () => void): void {
+    setTimeout(() => {
+      if (!this.#isOver) due()
+    }, timerMs(ms))
   }
 
   /** Sends the last settle, if the store takes it soon, and ends the whole group. Never rejects. */
