@@ -19,7 +19,7 @@ export async function scheduleFindings(mill: Mill, stored: readonly StoredQueue[
 }
 
 /** Judges the seals of schedules, of which the first ten are named. Pure. */
-export function judgeSchedules(
+function judgeSchedules(
   stored: readonly Pick<StoredSchedule, 'definition'>[],
   packing: Pick<Packing, 'currentKey' | 'lackFor'>,
 ): FsckFinding[] {
