@@ -60,7 +60,7 @@ const redisRules: Record<string, Rule> = {
   steps: 'wall',
   'signal-waits': 'wall',
   morgue: 'wall',
-  // Brought back 30 s after a claim has met them, whatever they say: see `transit-lua`.
+  // What is in transit is brought on at once if the clock was set back: see `transit-lua`.
   transit: 'told',
   ...Object.fromEntries(
     ['ready-list', 'ready', 'suspects', 'jobs', 'claims', 'history', 'notes', 'completed'].map((key) => [key, 'told']),

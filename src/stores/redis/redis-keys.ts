@@ -146,8 +146,9 @@ const orderedKeys = [
   /** Hash: payloads of the dead, as in `bodies`. */
   'dead-bodies',
   /**
-   * Hash: the batch of jobs that left and is not yet elsewhere: its number, content, and count of `live` and `dead`
-   * jobs.
+   * Hash: the batch of jobs that left and is not yet elsewhere: its number, content, and count of `live` and `dead` jobs;
+   * `at`, when it left, or when somebody last set about bringing it on; the queue `to` which it goes, and how many
+   * `shards` that had then.
    */
   'transit',
 ] as const

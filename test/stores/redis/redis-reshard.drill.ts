@@ -185,7 +185,7 @@ for (const mode of ['single', 'cluster'] as const) {
       }
     }, 240_000)
 
-    it('jobs stranded by a move return to where they were, and run there', async () => {
+    it('jobs stranded by a move are brought on by the next claim after 30 s, to where they were going', async () => {
       const namespace = `return-${++namespaces}`
       const store = storeIn(namespace)
       await store.open([
@@ -194,20 +194,129 @@ for (const mode of ['single', 'cluster'] as const) {
       ])
       await fill(store)
       const before = await content(store)
-      const cut = cutAfter(openRedisClient(redisAddress(url)), 2)
+      const cut = cutAfter(openRedisClient(redisAddress(url)), 4)
       await new RedisStore({ client: cut, namespace }).records.move(queue, 'other').catch(() => {})
       await cut.close()
+      expect((await content(store)).size + (await content(store, 'other')).size).toBe(0)
+
+      await claimLater(namespace, store)
+
       expect((await content(store)).size).toBe(0)
-
-      // As if they had left long ago.
-      const eyes = openRedisClient(redisAddress(url))
-      await eyes.command('HSET', [`{${namespace}:${queue}:0.0}:transit`, 'at', '0'])
-      await eyes.close()
-      await store.claim([{ queue, limit: 0 }], { worker: 'w', leaseMs: 60_000 })
-
-      expect(await content(store)).toEqual(before)
+      expect(await content(store, 'other')).toEqual(before)
       expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
     })
+
+    it.each([
+      ['the command is repeated', async () => {}],
+      ['nobody repeats it, and a claim on the old queue comes after 30 s', claimLater],
+      ['the new queue is resharded before', async (_: string, { records }: RedisStore) => reshard(records, 'other', 5)],
+      ['the old queue is resharded before', async (_: string, { records }: RedisStore) => reshard(records, queue, 3)],
+    ])(
+      'what an interrupted move has brought runs once, though it runs at once: %s',
+      async (_, between) => {
+        for (let trips = 1; ; trips += 1) {
+          const namespace = `once-${++namespaces}`
+          const store = storeIn(namespace)
+          await store.open([
+            { ...settings, shards: 2 },
+            { ...settings, name: 'other' },
+          ])
+          const ids = Array.from({ length: 8 }, (_, i) => `id-${i}`)
+          await store.enqueue([{ callId: 'c', queue, jobs: ids.map((id) => job(id, '1')) }])
+          const cut = cutAfter(openRedisClient(redisAddress(url)), trips)
+          const isThrough = await new RedisStore({ client: cut, namespace }).records
+            .move(queue, 'other')
+            .then(() => true)
+            .catch(() => false)
+          await cut.close()
+
+          const ran = await runAll(store, 'other')
+          // A new job of an id that has run already, in either queue.
+          const again = { callId: 'again', jobs: [job('id-0', '2')] }
+          await store.enqueue([{ ...again, queue: trips % 2 === 0 ? queue : 'other' }])
+          await between(namespace, store)
+          if (between === claimLater) ran.push(...(await runAll(store, 'other')), ...(await runAll(store, queue)))
+          while ((await store.records.move(queue, 'other')).more);
+          ran.push(...(await runAll(store, 'other')))
+
+          const payloads = [...ids.map((id) => `${id} 1`), 'id-0 2']
+          expect(ran.sort(), `cut after ${trips} trips`).toEqual(payloads.sort())
+          expect((await store.depth([queue, 'other'])).depths).toMatchObject([
+            { ready: 0, payloads: 0 },
+            { ready: 0, payloads: 0 },
+          ])
+          expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
+          if (isThrough) break
+        }
+      },
+      240_000,
+    )
+
+    it.each([
+      ['move', 'other', ({ records }: RedisStore) => records.move(queue, 'other')],
+      ['reshard', queue, ({ records }: RedisStore) => records.reshard(queue, 3)],
+    ] as const)(
+      'a %s that stood still in its midst puts nothing that another has brought since',
+      async (_, to, step) => {
+        const namespace = `late-${++namespaces}`
+        const store = storeIn(namespace)
+        await store.open([
+          { ...settings, shards: 2 },
+          { ...settings, name: 'other' },
+        ])
+        const ids = Array.from({ length: 8 }, (_, i) => `id-${i}`)
+        await store.enqueue([{ callId: 'c', queue, jobs: ids.map((id) => job(id, '1')) }])
+        const { client, isHalted, goOn } = haltingAt(openRedisClient(redisAddress(url)), 'transfer-put')
+        const late = step(storeIn(namespace, client))
+        await isHalted
+        while ((await step(store)).more);
+        const ran = await runAll(store, to)
+        goOn()
+        await late
+
+        expect([...ran, ...(await runAll(store, to))].sort()).toEqual(ids.map((id) => `${id} 1`))
+        expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
+      },
+    )
+
+    it('fsck reports jobs that have been in transit for longer than a claim lets them', async () => {
+      const namespace = `stranded-${++namespaces}`
+      const store = storeIn(namespace)
+      await store.open([
+        { ...settings, shards: 1 },
+        { ...settings, name: 'other' },
+      ])
+      await fill(store)
+      const cut = cutAfter(openRedisClient(redisAddress(url)), 4)
+      await new RedisStore({ client: cut, namespace }).records.move(queue, 'other').catch(() => {})
+      await cut.close()
+      expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
+      await ageTransit(namespace)
+
+      expect(await store.health.check()).toEqual([
+        expect.objectContaining({
+          level: 'warning',
+          what: `queue ${queue}`,
+          text: expect.stringMatching(/left for other shards.* start the command again/),
+        }),
+        expect.objectContaining({ level: 'ok' }),
+      ])
+    })
+
+    /** A claim on the old queue, as if the jobs in transit had left long ago. */
+    async function claimLater(namespace: string, store: RedisStore): Promise<void> {
+      await ageTransit(namespace)
+      await store.claim([{ queue, limit: 0 }], { worker: 'w', leaseMs: 60_000 })
+    }
+
+    async function ageTransit(namespace: string): Promise<void> {
+      const eyes = openRedisClient(redisAddress(url))
+      for (const shard of [0, 1]) {
+        const key = `{${namespace}:${queue}:0.${shard}}:transit`
+        if ((await eyes.command('EXISTS', [key])) === 1) await eyes.command('HSET', [key, 'at', '0'])
+      }
+      await eyes.close()
+    }
 
     it('pause and drain outlast a reshard or a move, from any process and at any time', async () => {
       const namespace = `switches-${++namespaces}`
@@ -275,10 +384,46 @@ async function fill(store: RedisStore): Promise<void> {
   await push({ ...job('later', '1'), delayMs: 60_000 })
 }
 
+/** Claims and completes until nothing is left to claim. Returns the ids and payloads. */
+async function runAll(store: RedisStore, name: string): Promise<string[]> {
+  const ran: string[] = []
+  for (;;) {
+    const { claims } = await store.claim([{ queue: name, limit: 100 }], { worker: 'w', leaseMs: 60_000 })
+    if (claims.length === 0) return ran
+    for (const { id, payloads } of claims) ran.push(...payloads!.map(({ payload }) => `${id} ${payload}`))
+    await store.settle(claims.map((claim) => ({ ...keyOf(claim), kind: 'complete' as const })))
+  }
+}
+
+async function reshard(records: RedisStore['records'], name: string, shards: number): Promise<void> {
+  while ((await records.reshard(name, shards)).more);
+}
+
 /** By id and state: the payloads of each job. */
 async function content(store: RedisStore, name = queue): Promise<Map<string, string[]>> {
   const { jobs } = await store.records.list(name, { by: 'id', limit: 200 })
   return new Map(jobs.map(({ id, payloads }) => [id, payloads!.map(({ payload }) => payload as string)]))
+}
+
+/** A client whose calls of this script wait until it may go on. */
+function haltingAt(reaching: RedisClient, script: string) {
+  const told = { isHalted: () => {}, goOn: () => {} }
+  const isHalted = new Promise<void>((resolve) => {
+    told.isHalted = resolve
+  })
+  const isOn = new Promise<void>((resolve) => {
+    told.goOn = resolve
+  })
+  const client = changed(reaching, {
+    async run(...given: Parameters<RedisClient['run']>) {
+      if (given[0].name === script) {
+        told.isHalted()
+        await isOn
+      }
+      return reaching.run(...given)
+    },
+  })
+  return { client, isHalted, goOn: told.goOn }
 }
 
 /** A client that reaches the server so many times, and never again. */

@@ -3,7 +3,7 @@
 import { upkeepLimit } from '../../rules/bounds.js'
 import { readyJobs } from '../lua/ready-lua.js'
 import { isDated } from '../lua/record-lua.js'
-import { transit } from '../lua/transit-lua.js'
+import { stranding } from '../lua/transit-lua.js'
 import type { ClaimKind } from './claim-loop-lua.js'
 
 /** The most payloads of a claim. Even small ones must not keep other calls waiting. */
@@ -164,11 +164,11 @@ end
 
 export const orderedClaim: ClaimKind = {
   fields: ['exclusive', 'merge', 'resharding'],
-  rare: transit + readyJobs,
+  rare: stranding + readyJobs,
   take,
   begin: `EXCLUSIVE, LATEST, STOPPED = form[12] == 'shard', form[13] == 'latest', STOPPED or form[14] ~= false
   hand.n, hand.fence, hand.ids, hand.max = n, nil, {}, max_payloads`,
-  before: `if call('EXISTS', TRANSIT) == 1 then return_transit() end`,
+  before: `if call('EXISTS', TRANSIT) == 1 and is_stranded() then tells[#tells + 1] = n end`,
   expire: 'local has_expired = false',
   isSimple: `not alone and not own.limited and call('EXISTS', LANES) == 0`,
   takeSimple: 'count = take_ready(asked_for)',

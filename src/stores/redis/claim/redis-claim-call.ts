@@ -57,7 +57,8 @@ export const nothingBefore: GrantedBefore = { jobs: 0, bytes: 0 }
 
 /**
  * Claims from shards of one kind. The script fills the claim from the first queue that grants, over its shards. `telling` gets
- * those that have ended members of joins: when the claim is over, the joins are to be told.
+ * those that have ended members of joins: when the claim is over, the joins are to be told. Of an ordered queue it gets
+ * those with jobs in transit that nobody brings on: this claimer is to do that.
  */
 export async function claimShards(
   queues: RedisQueues,
@@ -122,7 +123,7 @@ export function claimReplyIn(shards: readonly RedisShard[], reply: RedisReply): 
   }
 }
 
-/** The shards in which the claim has ended members of joins that are to be told. */
+/** The shards that have something to tell elsewhere: see `claimShards`. */
 export function tellingIn(shards: readonly RedisShard[], reply: RedisReply): RedisShard[] {
   const tells = listIn(reply)[10]
   return tells === undefined ? [] : listIn(tells).map((index) => shards[numberIn(index)]!)
@@ -173,7 +174,7 @@ export function buriedIn(queue: string, [, id, task, reason, fence, packed]: rea
  * the turns of its groups as JSON, or ''.
  *
  * Returns { now, grants, whether nothing more may be granted (1 or 0), waits, crashed, buried, heads, more, weight of
- * all jobs granted, expired }, then the indexes of shards that have something to tell joins in other shards, if any do.
+ * all jobs granted, expired }, then the indexes of shards that have something to tell elsewhere, if any do.
  * grants: index of the shard, fence, jobs, pasts, errors, checkpoints, expiries; a shard may have several in a row.
  * jobs is one text. Plain: the ids, the lengths of the records and the records, as `grant` of `claim-plain-lua.ts`
  * writes them. Ordered: for each job its id and NUL, the length of its record in 3 bytes, the record, the length of its

@@ -11,6 +11,7 @@ import type { RedisQueue, RedisShard } from '../redis-layout.js'
 import { type DamagedShards, partialReplies } from '../shards/redis-damage.js'
 import type { RedisQueues } from '../shards/redis-queues.js'
 import { memberKeys } from '../shards/redis-scopes.js'
+import type { RedisShardMigration } from '../shards/redis-shard-migration.js'
 import {
   type ClaimReply,
   claimShards,
@@ -46,13 +47,14 @@ interface Told {
   readonly crashed: Crash[]
   readonly buried: Buried[]
   readonly expired: Expired[]
-  /** The shards in which members of joins have ended. */
+  /** The shards in which members of joins have ended; of ordered queues, those with jobs that were left in transit. */
   readonly telling: Set<RedisShard>
   isInDoubt: boolean
 }
 
 export class RedisClaim {
   readonly #queues: RedisQueues
+  readonly #migration: RedisShardMigration
   readonly #isCluster: boolean
   readonly #idle: RedisIdleCache
   readonly #damage: DamagedShards
@@ -62,7 +64,15 @@ export class RedisClaim {
   /** The shard where the next claim on a queue of several shards begins to give out the remainder of its limit. */
   #turn = 0
 
-  constructor(queues: RedisQueues, isCluster: boolean, idle: RedisIdleCache, damage: DamagedShards, mostBytes: number) {
+  constructor(
+    queues: RedisQueues,
+    migration: RedisShardMigration,
+    isCluster: boolean,
+    idle: RedisIdleCache,
+    damage: DamagedShards,
+    mostBytes: number,
+  ) {
+    this.#migration = migration
     this.#damage = damage
     this.#mostBytes = mostBytes
     this.#queues = queues
@@ -79,7 +89,8 @@ export class RedisClaim {
       return await this.#following(from, by, told)
     } finally {
       // A later trip must not be granted a join that an earlier one has made ready.
-      for (const shard of told.telling) await this.#queues.reports.deliver(shard)
+      for (const shard of told.telling)
+        await (shard.kind === 'plain' ? this.#queues.reports.deliver(shard) : this.#migration.bringOn(shard))
     }
   }
 

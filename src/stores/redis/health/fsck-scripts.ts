@@ -10,6 +10,7 @@ import { redisScript, refuse } from '../client/redis-script.js'
 import { mostCounted } from '../lua/prelude.js'
 import { standing } from '../lua/ready-lua.js'
 import { type KindText, scriptPair } from '../lua/script-kinds.js'
+import { broughtOnMs } from '../lua/transit-lua.js'
 import { keyNames } from '../redis-keys.js'
 
 /** To be inserted before the sums: counts that must be equal. */
@@ -52,7 +53,9 @@ for name, check in pairs({
   ['dead-payloads'] = check_listed(DEAD_BODIES, MORGUE),
   bodies = check_body(PAYLOADS, 'payloads'),
   ['dead-bodies'] = check_body(DEAD_PAYLOADS, 'dead-payloads'),
-  transit = function() end,
+  transit = function(field, value)
+    if field == 'at' and now - (tonumber(value) or 0) >= ${broughtOnMs} then say('stranded', name, '') end
+  end,
   ['claimed-payloads'] = function(id, packed)
     if #packed < 30 then say('unreadable', name, id) elseif not is_claimed(id) then say('jobless', name, id) end
   end,

@@ -116,6 +116,11 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
     warning('were cancelled after they had begun, and their inputs are missing', 'Their records show less.'),
   remembered: () =>
     warning('they live, but are remembered as ended', 'A caller that waits for one may believe that it has ended.'),
+  stranded: () =>
+    warning(
+      'some jobs have left for other shards and have not arrived: who moved them is gone',
+      'Nobody runs them. The next claim on this queue brings them on; if nobody claims, start the command again.',
+    ),
   foreign: (key) => warning(`fields of '${key}' that are not ours`, fillsMemory),
   scored: (key) => error(`have a score other than 0 in '${key}'`, 'The order of that set is lost.'),
   disordered: (key) => error(`come out of order in '${key}'`, 'Jobs run out of order, and lists leave some out.'),

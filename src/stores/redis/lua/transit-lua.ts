@@ -1,11 +1,12 @@
-/** Jobs in transit, in Lua: jobs that left a shard, on their way to another. It needs `withOrderedJobs`. */
+/** Jobs in transit, in Lua: jobs that left a shard, on their way to another. */
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 
-/** Jobs are in transit for at most this long. A process that moves them needs far less, unless it has died. */
-const broughtOnMs = 30_000
+/** Whoever claims brings on what has been in transit for this long: a process that moves jobs needs far less. */
+export const broughtOnMs = 30_000
 
-export const transit = `
+/** It needs `withOrderedJobs`. */
+export const arrivals = `
 -- Puts in a job with its times and counts. If its id is already here, only its payloads are added. In a shard that is
 -- being filled the older header counts: payloads that were pushed here meanwhile are later.
 local function join_live(id, state, name, stamp, created, updated, attempt, crashes, error, fields, list)
@@ -27,21 +28,15 @@ local function join_dead(id, header, list)
   if here and here.updated > d.updated then add_payloads(DEAD_PAYLOADS, DEAD_BODIES, id, list)
   else to_morgue(d, list, d.reason, d.error, d.updated) end
 end
--- If nobody has brought the jobs on for 30 s, puts them back where they were.
-local function return_transit()
-  local left = call('HMGET', TRANSIT, 'at', 'batch')
-  if not left[1] then return end
-  -- The clock was set back: it is unknown for how long they have been in transit.
-  if now < left[1] - ${toleratedStepMs} then return call('HSET', TRANSIT, 'at', now) end
-  if now - left[1] < ${broughtOnMs} then return end
-  call('DEL', TRANSIT)
-  for _, one in ipairs(cmsgpack.unpack(left[2])) do
-    local kind, id, own = one[1], one[2], one[#one]
-    local list = {}
-    for i = 1, #own, 2 do list[i], list[i + 1] = sub(own[i], #id + 20), own[i + 1] end
-    if kind == 'l' then
-      join_live(id, one[3], one[4], one[5], one[6], one[7], one[8], one[9], one[10] ~= '' and sub(one[10], 2) or nil, one[11] ~= '' and one[11] or nil, list)
-    elseif kind == 'd' then join_dead(id, one[3], list) end
-  end
+`
+
+export const stranding = `
+-- Whether nobody has brought the jobs in transit on for 30 s. Who is told so does. If the clock was set back, it is
+-- unknown for how long they have been in transit.
+local function is_stranded()
+  local at = call('HGET', TRANSIT, 'at')
+  if not at or (now - at < ${broughtOnMs} and now >= at - ${toleratedStepMs}) then return false end
+  call('HSET', TRANSIT, 'at', now)
+  return true
 end
 `

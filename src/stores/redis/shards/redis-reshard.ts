@@ -7,11 +7,10 @@
 
 import type { Step } from '../../contract/job-records.js'
 import { stepLimit, stepPayloads } from '../../rules/bounds.js'
-import { shardOf } from '../../rules/payloads.js'
 import { refusePlain, refuseSelf, refuseSpreading, reshardUnderWay } from '../../rules/queue-form.js'
 import type { RedisQueue } from '../redis-layout.js'
 import type { RedisQueues } from './redis-queues.js'
-import type { RedisShardMigration, ShardState } from './redis-shard-migration.js'
+import { gotFromOthers, type RedisShardMigration, type ShardState } from './redis-shard-migration.js'
 
 type ShardMeta = ReadonlyMap<string, string>
 
@@ -39,7 +38,7 @@ export class RedisReshard {
       if (held[i] === undefined) continue
       for (let isClosed = false; !isClosed; ) {
         if (step.changed >= stepLimit || step.payloads >= stepPayloads) return { changed: step.changed, more: true }
-        const batch = await this.#migration.batch(shard, (id) => queue.next[shardOf(id, count)]!, true)
+        const batch = await this.#migration.batch(shard, name, true)
         step.changed += batch.changed
         step.payloads += batch.payloads
         isClosed = batch.isClosed
@@ -61,11 +60,7 @@ export class RedisReshard {
     for (const shard of source!.shards) {
       for (let isDone = false; !isDone; ) {
         if (step.changed >= stepLimit || step.payloads >= stepPayloads) return { changed: step.changed, more: true }
-        const batch = await this.#migration.batch(
-          shard,
-          (id) => target!.shards[shardOf(id, target!.shards.length)]!,
-          false,
-        )
+        const batch = await this.#migration.batch(shard, to, false)
         step.changed += batch.changed
         step.payloads += batch.payloads
         isDone = batch.isDone
@@ -108,8 +103,8 @@ export class RedisReshard {
     }
     const metas = metasOf(held)
     if (metas.length > 0) {
-      const { stamp, fence, seq, score } = latest(metas)
-      await Promise.all(next.map((shard) => this.#migration.turn(shard, 'release', stamp, fence, seq, score)))
+      const least = [...Object.entries(latest(metas)).flat(), ...gotFromOthers(name, metas)]
+      await Promise.all(next.map((shard) => this.#migration.turn(shard, 'release', ...least)))
     }
     await Promise.all(shards.map((shard) => this.#migration.turn(shard, 'remove')))
     const { towards: _, ...stays } = layout

@@ -1,17 +1,20 @@
 /**
  * The migration of jobs between shards of ordered queues of a Redis store. Jobs leave their shard, which keeps them in
- * transit; they are put into the other shard; then they are removed from transit.
+ * transit; they are put into the other shards; then they are removed from transit. Each batch has a number, and a shard
+ * knows the last one that it got from another: a repeat puts nothing, even if the jobs have run and ended since. So
+ * whoever finds a batch in transit brings it on to where it was going, and it never returns.
  */
 
+import { shardOf } from '../../rules/payloads.js'
 import type { RedisArgument, RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
 import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { guard } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
-import { transit } from '../lua/transit-lua.js'
+import { arrivals } from '../lua/transit-lua.js'
 import type { RedisShard } from '../redis-layout.js'
-import type { RedisQueues } from './redis-queues.js'
+import { type RedisQueues, ShardMoved } from './redis-queues.js'
 
 /** The limits of a batch, small enough that other calls notice nothing. */
 const mostJobs = 100
@@ -55,29 +58,70 @@ export class RedisShardMigration {
   }
 
   /**
-   * Moves some jobs of a shard to the shards that `target` names. Nobody can claim or change jobs in transit. If the
-   * work is interrupted, they stay in transit until the next batch moves them on, or a claim finds that nobody has for
-   * 30 s.
+   * Moves some jobs of a shard to the queue `to`; if that is its own, to the shards that it is resharded to. Nobody can
+   * claim or change jobs in transit. If the work is interrupted, they stay in transit until the next batch brings them
+   * on, or a claim finds that nobody has for 30 s. What is found in transit goes to the queue that it left for.
    * `givesUp`: the shard closes once it is empty.
    */
-  async batch(from: RedisShard, target: (id: string) => RedisShard, givesUp: boolean): Promise<MovedBatch> {
-    const flag = givesUp ? '1' : '0'
+  async batch(from: RedisShard, to: string, givesUp: boolean): Promise<MovedBatch> {
+    const { length } = await this.#targets(from, to)
     const limits = [String(mostJobs), String(mostPayloads), String(mostBytes)]
-    const left = listIn(await this.#queues.run(from, leaveScript, [flag, ...limits]))
-    const [number, gone, jobs, isClosed, score] = left
+    return this.#bring(from, [to, String(length), givesUp ? '1' : '0', ...limits])
+  }
+
+  /** Brings on what is in transit from a shard. Never rejects: what cannot be brought on is left to the next call. */
+  async bringOn(from: RedisShard): Promise<void> {
+    await this.#bring(from, []).catch(() => {})
+  }
+
+  /** `args`: those of the leave script. */
+  async #bring(from: RedisShard, args: readonly string[]): Promise<MovedBatch> {
+    const left = listIn(await this.#queues.run(from, leaveScript, args))
+    const [number, gone, jobs, isClosed, score, to, shards] = left
     const found = listIn(jobs).map(movingIn)
-    const byTarget = new Map<RedisShard, Moving[]>()
-    for (const job of found) {
-      if (job.kind === 'h') continue
-      const shard = target(job.id)
-      byTarget.set(shard, [...(byTarget.get(shard) ?? []), job])
+    if (found.length > 0) {
+      const batch = { number: String(numberIn(number)), score: textIn(score), shards: Number(textIn(shards)) }
+      await this.#put(from, await this.#targets(from, textIn(to)), batch, found)
+      await this.turn(from, 'arrive', batch.number)
     }
-    const put = (shard: RedisShard, jobs: readonly Moving[]) =>
-      this.#queues.run(shard, putScript, [textIn(score), ...putArgs(jobs)])
-    await Promise.all([...byTarget].map(([shard, jobs]) => put(shard, jobs)))
-    if (found.length > 0) await this.turn(from, 'arrive', String(numberIn(number)))
     const payloads = found.reduce((sum, { members }) => sum + members.length, 0)
     return { changed: numberIn(gone), payloads, isDone: found.length === 0, isClosed: isClosed === 1 }
+  }
+
+  /**
+   * Puts jobs into the shards of their ids. They are apart by the shard in which they would have been when they left: if
+   * the other queue has been resharded since, its shards know what that shard had got.
+   */
+  async #put(
+    from: RedisShard,
+    targets: readonly RedisShard[],
+    { number, score, shards }: { readonly number: string; readonly score: string; readonly shards: number },
+    found: readonly Moving[],
+  ): Promise<void> {
+    const parts = new Map<string, { readonly was: number; readonly target: RedisShard; readonly jobs: Moving[] }>()
+    for (const job of found) {
+      if (job.kind === 'h') continue
+      const [was, target] = [shardOf(job.id, shards), targets[shardOf(job.id, targets.length)]!]
+      const part = parts.get(`${was} ${target.tag}`) ?? { was, target, jobs: [] }
+      part.jobs.push(job)
+      parts.set(`${was} ${target.tag}`, part)
+    }
+    await Promise.all(
+      [...parts.values()].map(({ was, target, jobs }) =>
+        this.#queues.run(target, putScript, [score, gotField(was, from), number, ...putArgs(jobs)]),
+      ),
+    )
+  }
+
+  /** The shards to which jobs of a shard go if they move to this queue. */
+  async #targets(from: RedisShard, to: string): Promise<readonly RedisShard[]> {
+    const [queue] = await this.#queues.findNow([to])
+    const { shards, next } = queue!
+    if (to === from.queue) {
+      if (next.length === 0) throw new ShardMoved('the queue has been resharded')
+      return next
+    }
+    return shards
   }
 
   /**
@@ -105,6 +149,20 @@ export class RedisShardMigration {
   }
 }
 
+/**
+ * The field of a shard's META with the number of the last batch that it, or one that it replaces, has got from a shard
+ * (the last two parts) for the shard `was` of its queue.
+ */
+function gotField(was: number, from: RedisShard): string {
+  return `got ${was} ${from.queue} ${from.tag}`
+}
+
+/** The fields and values of META that tell what shards of this queue have got from those of other queues. */
+export function gotFromOthers(queue: string, metas: readonly ReadonlyMap<string, string>[]): string[] {
+  const all = metas.flatMap((meta) => [...meta])
+  return all.filter(([field]) => field.startsWith('got ') && field.split(' ')[2] !== queue).flat()
+}
+
 function movingIn(reply: RedisReply): Moving {
   const [kind, id, ...parts] = listIn(reply)
   const payloads = listIn(parts.at(-1)).map(bytesIn)
@@ -129,20 +187,24 @@ function putArgs(jobs: readonly Moving[]): RedisArgument[] {
 
 /**
  * KEYS: those of the shard that jobs leave.
- * ARGV: whether the shard is given up (1 or 0), most jobs, most payloads, most bytes.
+ * ARGV: the queue to which they go, its number of shards, whether the shard is given up (1 or 0), most jobs, most
+ * payloads, most bytes. Nothing: only what is in transit is returned.
  * Removes some jobs from all keys of the shard and puts them in transit. A job with many payloads leaves in several
  * parts. Running jobs stay. Jobs that are in transit already are returned again, with 0 gone.
- * Returns { number, jobs that are gone, jobs, whether the shard is closed (1 or 0), the last default score of the shard
- * }. Each job is { 'l', id, state, task, stamp, createdAt, updatedAt, attempt, crashes, error or '', fields or '',
- * payloads } or { 'd', id, header, payloads }; payloads are members and values in turn.
+ * Returns { number, jobs that are gone, jobs, whether the shard is closed (1 or 0), the last default score of the shard,
+ * the queue to which they go, its number of shards when they left }. Each job is { 'l', id, state, task, stamp,
+ * createdAt, updatedAt, attempt, crashes, error or '', fields or '', payloads } or { 'd', id, header, payloads };
+ * payloads are members and values in turn. Numbers grow, and are at least the instant in ms: so they also do if the
+ * server has lost the last one.
  * A shard that is given up also loses entries of the morgue that are too old, as { 'h', id, '', payloads }. When
  * nothing else is left in it, it closes in this step, and afterwards refuses calls with `moved`.
  */
 const leaveLua = `
 local score = call('HGET', META, 'score') or '0'
-local before = call('HMGET', TRANSIT, 'number', 'batch')
-if before[1] then return { tonumber(before[1]), 0, cmsgpack.unpack(before[2]), call('HEXISTS', META, 'closed'), score } end
-local gives_up, most, most_payloads, most_bytes = ARGV[1] == '1', tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local before = call('HMGET', TRANSIT, 'number', 'batch', 'to', 'shards')
+if before[1] then return { tonumber(before[1]), 0, cmsgpack.unpack(before[2]), call('HEXISTS', META, 'closed'), score, before[3], before[4] } end
+local to, shards, gives_up, most, most_payloads, most_bytes = ARGV[1], ARGV[2], ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+if not to then return { 0, 0, {}, 0, score } end
 local found, payloads, bytes = {}, 0, 0
 local function is_enough() return #found >= most or payloads >= most_payloads or bytes >= most_bytes end
 local function payloads_in(set, bodies, id)
@@ -208,22 +270,25 @@ local closes = gives_up and call('EXISTS', JOBS, MORGUE) == 0 and call('HGET', M
 if closes then call('HSET', META, 'closed', 1) end
 local number = 0
 if #found > 0 then
-  number = call('HINCRBY', META, 'transfers', 1)
-  call('HSET', TRANSIT, 'number', number, 'at', now, 'batch', cmsgpack.pack(found), 'live', live, 'dead', dead)
+  number = math.max(now, tonumber(call('HGET', META, 'transfers') or 0) + 1)
+  call('HSET', META, 'transfers', number)
+  call('HSET', TRANSIT, 'number', number, 'at', now, 'to', to, 'shards', shards, 'batch', cmsgpack.pack(found), 'live', live, 'dead', dead)
 end
-return { number, gone, found, closes and 1 or 0, score }
+return { number, gone, found, closes and 1 or 0, score, to, shards }
 `
 
 /**
  * KEYS: those of the shard that gets the jobs.
- * ARGV: the last default score of the shard that they left; the next one here is larger. For each job l, its id, state,
- * task, stamp, createdAt, updatedAt, attempt, crashes, error or '', fields or ''; or d, its id and header; then the
- * number of its payloads, and for each its digest and value.
- * Returns 1. Jobs that are already here stay, and the payloads are merged into them, so that a repeat changes nothing.
- * Refuses `unknown`.
+ * ARGV: the last default score of the shard that they left, the next one here is larger; the field of META for what has
+ * come from there, and the number of the batch; for each job l, its id, state, task, stamp, createdAt, updatedAt,
+ * attempt, crashes, error or '', fields or ''; or d, its id and header; then the number of its payloads, and for each
+ * its digest and value.
+ * Returns 1. Jobs that are already here stay, and the payloads are merged into them. A batch that has been here changes
+ * nothing. Refuses `unknown`.
  */
 const putLua = `
-local n, seq = 2, tonumber(call('HGET', META, 'seq'))
+if tonumber(call('HGET', META, ARGV[2]) or 0) >= tonumber(ARGV[3]) then return 1 end
+local n, seq = 4, tonumber(call('HGET', META, 'seq'))
 local function payloads_from(first)
   local list, count = {}, tonumber(ARGV[first])
   for i = 1, count do
@@ -247,7 +312,7 @@ while n <= #ARGV do
     join_dead(id, header, payloads_from(n + 3))
   end
 end
-call('HSET', META, 'seq', seq)
+call('HSET', META, 'seq', seq, ARGV[2], ARGV[3])
 if tonumber(ARGV[1]) > tonumber(call('HGET', META, 'score') or 0) then call('HSET', META, 'score', ARGV[1]) end
 ring_unpaused()
 return 1
@@ -261,7 +326,7 @@ return 1
  * inherit: whether the replaced shards are paused and draining (1 or 0), until when they are held back, and each group
  * with its time. Returns 1; a repeat changes nothing.
  * absorb: tag, processed, failed, crashed of a shard that this one replaces. Returns 1; a repeat changes nothing.
- * release: least stamp, fence, seq and score. A new shard grants from now on. Returns 1.
+ * release: fields of META, and their least values. A new shard grants from now on. Returns 1.
  * remove: removes the settings and counters, and so the shard. Returns 1.
  */
 const turnLua = `
@@ -300,8 +365,8 @@ elseif verb == 'absorb' then
     for i, counter in ipairs({ 'processed', 'failed', 'crashed' }) do call('HINCRBY', META, counter, ARGV[i + 2]) end
   end
 elseif call('HGET', META, 'resharding') == 'new' then
-  for i, field in ipairs({ 'stamp', 'fence', 'seq', 'score' }) do
-    if tonumber(ARGV[i + 1]) > tonumber(call('HGET', META, field) or 0) then call('HSET', META, field, ARGV[i + 1]) end
+  for i = 2, #ARGV, 2 do
+    if tonumber(ARGV[i + 1]) > tonumber(call('HGET', META, ARGV[i]) or 0) then call('HSET', META, ARGV[i], ARGV[i + 1]) end
   end
   call('HDEL', META, 'resharding')
   know_form()
@@ -311,7 +376,7 @@ return 1
 `
 
 const migrationScript = (name: string, parts: readonly string[], flags = {}) =>
-  shardScript(name, 'ordered', () => withOrderedJobs(parts.join(''), setBack + transit), flags)
+  shardScript(name, 'ordered', () => withOrderedJobs(parts.join(''), setBack + arrivals), flags)
 
 /** The migration scripts: they take jobs of ordered queues from one shard into transit, and put them into another. */
 const leaveScript = migrationScript('transfer-leave', [guard, leaveLua], { whenFull: true })
