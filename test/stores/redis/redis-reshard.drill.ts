@@ -279,6 +279,25 @@ for (const mode of ['single', 'cluster'] as const) {
       },
     )
 
+    it('a move into a queue of which a reshard has closed shards is refused, and loses nothing', async () => {
+      const namespace = `closed-${++namespaces}`
+      const store = storeIn(namespace)
+      await store.open([settings, { ...settings, name: 'other' }])
+      await store.enqueue([{ callId: 'c', queue, jobs: Array.from({ length: 20 }, (_, i) => job(`id-${i}`, '1')) }])
+      const { client, isHalted, goOn } = haltingAt(openRedisClient(redisAddress(url)), 'transfer-turn', 'release')
+      const late = reshard(storeIn(namespace, client).records, 'other', 4)
+      await isHalted
+
+      const refused = await store.records.move(queue, 'other').catch((error: unknown) => error)
+      goOn()
+      await late
+      while ((await store.records.move(queue, 'other')).more);
+
+      expect((await store.depth([queue, 'other'])).depths).toMatchObject([{ ready: 0 }, { ready: 20 }])
+      expect(String(refused)).toMatch(/millrace queues reshard other 4` to its end first/)
+      expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
+    })
+
     it('fsck reports jobs that have been in transit for longer than a claim lets them', async () => {
       const namespace = `stranded-${++namespaces}`
       const store = storeIn(namespace)
@@ -405,8 +424,8 @@ async function content(store: RedisStore, name = queue): Promise<Map<string, str
   return new Map(jobs.map(({ id, payloads }) => [id, payloads!.map(({ payload }) => payload as string)]))
 }
 
-/** A client whose calls of this script wait until it may go on. */
-function haltingAt(reaching: RedisClient, script: string) {
+/** A client whose calls of this script, with this first argument, wait until it may go on. */
+function haltingAt(reaching: RedisClient, script: string, verb?: string) {
   const told = { isHalted: () => {}, goOn: () => {} }
   const isHalted = new Promise<void>((resolve) => {
     told.isHalted = resolve
@@ -416,7 +435,7 @@ function haltingAt(reaching: RedisClient, script: string) {
   })
   const client = changed(reaching, {
     async run(...given: Parameters<RedisClient['run']>) {
-      if (given[0].name === script) {
+      if (given[0].name === script && (verb === undefined || given[2][0] === verb)) {
         told.isHalted()
         await isOn
       }

@@ -6,8 +6,10 @@
  */
 
 import { shardOf } from '../../rules/payloads.js'
+import { reshardUnderWay } from '../../rules/queue-form.js'
 import type { RedisArgument, RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
+import { refuse } from '../client/redis-script.js'
 import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { guard } from '../lua/script-kinds.js'
@@ -61,7 +63,8 @@ export class RedisShardMigration {
    * Moves some jobs of a shard to the queue `to`; if that is its own, to the shards that it is resharded to. Nobody can
    * claim or change jobs in transit. If the work is interrupted, they stay in transit until the next batch brings them
    * on, or a claim finds that nobody has for 30 s. What is found in transit goes to the queue that it left for.
-   * `givesUp`: the shard closes once it is empty.
+   * `givesUp`: the shard closes once it is empty. Throws `ConfigConflictError` if the other queue is being resharded and
+   * the shard for a job is closed.
    */
   async batch(from: RedisShard, to: string, givesUp: boolean): Promise<MovedBatch> {
     const { length } = await this.#targets(from, to)
@@ -116,11 +119,13 @@ export class RedisShardMigration {
   /** The shards to which jobs of a shard go if they move to this queue. */
   async #targets(from: RedisShard, to: string): Promise<readonly RedisShard[]> {
     const [queue] = await this.#queues.findNow([to])
-    const { shards, next } = queue!
+    const { layout, shards, next, closed } = queue!
     if (to === from.queue) {
       if (next.length === 0) throw new ShardMoved('the queue has been resharded')
       return next
     }
+    // What a closed shard had got is not yet known in the next ones.
+    if (closed.size > 0) throw reshardUnderWay(to, layout.towards!, layout.shards)
     return shards
   }
 
@@ -284,10 +289,12 @@ return { number, gone, found, closes and 1 or 0, score, to, shards }
  * attempt, crashes, error or '', fields or ''; or d, its id and header; then the number of its payloads, and for each
  * its digest and value.
  * Returns 1. Jobs that are already here stay, and the payloads are merged into them. A batch that has been here changes
- * nothing. Refuses `unknown`.
+ * nothing. Refuses `unknown`, and `moved` if the shard is closed.
  */
 const putLua = `
-if tonumber(call('HGET', META, ARGV[2]) or 0) >= tonumber(ARGV[3]) then return 1 end
+local got = call('HMGET', META, 'closed', ARGV[2])
+if got[1] then ${refuse('moved')} end
+if tonumber(got[2] or 0) >= tonumber(ARGV[3]) then return 1 end
 local n, seq = 4, tonumber(call('HGET', META, 'seq'))
 local function payloads_from(first)
   local list, count = {}, tonumber(ARGV[first])
