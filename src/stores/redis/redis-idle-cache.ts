@@ -39,6 +39,8 @@ const freshMs = 1_000
 const shutMs = 5_000
 /** The keys with jobs that a claim could grant or change. */
 const holding = ['ready-list', 'ready', 'suspects', 'scheduled', 'leases', 'lanes'] as const
+/** Those of ordered queues: a claim may bring on what is in transit. */
+const orderedHolding = [...holding, 'transit'] as const
 
 export class RedisIdleCache {
   readonly #client: RedisClient
@@ -120,7 +122,9 @@ export class RedisIdleCache {
    */
   async holdAnything(shards: readonly RedisShard[]): Promise<boolean> {
     if (shards.length === 0) return false
-    const parts = shards.map(({ keys }) => holding.map((name) => keyIn(keys, name)))
+    const parts = shards.map(({ kind, keys }) =>
+      (kind === 'plain' ? holding : orderedHolding).map((name) => keyIn(keys, name)),
+    )
     const metas = shards.flatMap(({ kind, keys }) => (kind === 'plain' ? [] : [[keyIn(keys, 'meta')]]))
     // Counted separately: a missing shard must not hide a job in another.
     const asked = [

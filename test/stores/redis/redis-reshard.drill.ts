@@ -166,6 +166,7 @@ for (const mode of ['single', 'cluster'] as const) {
           .catch(() => false)
         await cut.close()
 
+        if (trips % 2 === 0) await claimLater(namespace, store)
         // Whoever looks meanwhile sees how many jobs there are, and may push.
         const [merged] = await store.enqueue([{ callId: 'late', queue, jobs: [job('waiting-1', 'late')] }])
         expect(['added', 'merged']).toContain(merged![0])
@@ -296,6 +297,32 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await store.depth([queue, 'other'])).depths).toMatchObject([{ ready: 0 }, { ready: 20 }])
       expect(String(refused)).toMatch(/millrace queues reshard other 4` to its end first/)
       expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
+    })
+
+    it('a worker that knows the old queue as empty brings on what a move has stranded', async () => {
+      const namespace = `idle-${++namespaces}`
+      const store = storeIn(namespace)
+      await store.open([
+        { ...settings, shards: 1 },
+        { ...settings, name: 'other' },
+      ])
+      await fill(store)
+      const before = await content(store)
+      const cut = cutAfter(openRedisClient(redisAddress(url)), 4)
+      await new RedisStore({ client: cut, namespace }).records.move(queue, 'other').catch(() => {})
+      await cut.close()
+      const by = { worker: 'w', leaseMs: 60_000 }
+      // The first claim hears of the ring for the jobs that have left; the wait after the next one ends without a ring.
+      for (let claims = 0; claims < 3; claims += 1) {
+        await store.claim([{ queue, limit: 1 }], by)
+        await store.wait([queue], 1, AbortSignal.timeout(5_000))
+      }
+      expect((await content(store, 'other')).size).toBe(0)
+      await ageTransit(namespace)
+
+      await store.claim([{ queue, limit: 1 }], by)
+
+      expect(await content(store, 'other')).toEqual(before)
     })
 
     it('fsck reports jobs that have been in transit for longer than a claim lets them', async () => {
