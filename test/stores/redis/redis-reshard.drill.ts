@@ -151,6 +151,28 @@ for (const mode of ['single', 'cluster'] as const) {
       expect(await admin!.health.check()).toMatchObject([{ level: 'ok' }])
     }, 120_000)
 
+    // On a cluster a queue gets this limit at its first use or never.
+    it.runIf(mode === 'single')(
+      'a reshard ends with its new shards although the queue has got a limit in its midst',
+      async () => {
+        const namespace = `limits-${++namespaces}`
+        const store = storeIn(namespace)
+        await store.open([settings])
+        await store.enqueue([{ callId: 'c', queue, jobs: [job('a', '1')] }])
+        const { client, isHalted, goOn } = haltingAt(openRedisClient(redisAddress(url)), 'transfer-turn', 'release')
+        const late = reshard(storeIn(namespace, client).records, queue, 4)
+        await isHalted
+        await store.records.setLimits(queue, { maxRunning: 5 })
+        goOn()
+        await late
+
+        const [stored] = await store.records.queues()
+        expect(stored).toMatchObject({ shards: 4, maxRunning: 5 })
+        expect(stored).not.toHaveProperty('resharding')
+        expect(await runAll(store, queue)).toEqual(['a 1'])
+      },
+    )
+
     it('a reshard that is interrupted at any of its trips can be continued, and nothing is lost or doubled', async () => {
       // Each attempt gets one trip further than the one before, in a queue of its own.
       for (let trips = 1; ; trips += 1) {

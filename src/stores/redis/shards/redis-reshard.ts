@@ -93,7 +93,7 @@ export class RedisReshard {
 
   /** All old shards are closed: the new ones replace them. */
   async #finish(queue: RedisQueue): Promise<void> {
-    const { name, layout, shards, next } = queue
+    const { name, shards, next } = queue
     // The old shards may have given new stamps since they were held.
     const held = await this.#states(queue, 'look')
     for (const [i, one] of held.entries()) {
@@ -107,8 +107,13 @@ export class RedisReshard {
       await Promise.all(next.map((shard) => this.#migration.turn(shard, 'release', ...least)))
     }
     await Promise.all(shards.map((shard) => this.#migration.turn(shard, 'remove')))
-    const { towards: _, ...stays } = layout
-    await this.#queues.change(name, layout, { ...stays, shards: next.length, generation: layout.generation + 1 })
+    const generation = queue.layout.generation + 1
+    // The queue may have got a limit meanwhile, or another process has finished the same.
+    for (let { layout } = queue; layout.generation < generation; ) {
+      const { towards: _, ...stays } = layout
+      if (await this.#queues.change(name, layout, { ...stays, shards: next.length, generation })) return
+      layout = (await this.#queues.findNow([name]))[0]!.layout
+    }
   }
 }
 
