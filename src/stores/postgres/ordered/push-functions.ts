@@ -45,6 +45,8 @@ export const pushPayloads = sqlFunction(
   t bigint; q @.queue; n int := cardinality(p_ids); way int; growth bigint; wanted text[]; seqs bigint[]; dues bigint[]; made text[];
   heads bigint[]; held text[]; first_score bigint; told text; past bigint; s @.queue_state;
 BEGIN
+  -- Who asks about a call waits for the pushes under way. Those of an inbox are no call.
+  IF p_calls IS NOT NULL THEN PERFORM pg_advisory_xact_lock_shared(@lock + 14, p_q); END IF;
   -- A reshard lets no push in while it sets out.
   PERFORM pg_advisory_xact_lock_shared(@lock + 7, p_q);
   t := @.us();

@@ -244,12 +244,17 @@ END`,
 /**
  * Takes a queue, a call id, and how long calls are remembered, in ms, and how many of them. Returns null for an unknown call, otherwise
  * `[ids, counts, answers]` of each row that names it, the first of them first; answers that are null mean: all were added.
+ *
+ * In an ordered queue it waits for the pushes of the shard that are under way: one may be the first of this call, and nothing there would
+ * keep a second from pushing the same payloads again.
  */
 export const recallCall = sqlFunction(
   'recall_2',
   'p_q int, p_call text, p_for bigint, p_most int',
   'json',
   `BEGIN
+  -- Lock, and look in the next statement.
+  IF (SELECT kind FROM @.queue WHERE qid = p_q) = 'ordered' THEN PERFORM pg_advisory_xact_lock(@lock + 14, p_q); END IF;
   RETURN (SELECT json_agg(json_build_array(string_to_array(ids, E'\\x1f'), counts, answers) ORDER BY n) FROM @.call c
     WHERE (SELECT coalesce(sum(coalesce(cardinality(l.counts), 1)), 0) FROM @.call l WHERE l.qid = p_q AND l.n > c.n) < p_most AND qid = p_q AND at_ms > @.us() / 1000 - p_for AND position(E'\\x1f' || p_call || E'\\x1f' IN E'\\x1f' || ids || E'\\x1f') > 0);
 END`,

@@ -1,5 +1,6 @@
 /** Ids that a transaction which is still open has: it ends a job of such an id, or adds one. */
 
+import { randomUUID } from 'node:crypto'
 import { defineTask, millrace } from 'millrace'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
@@ -13,12 +14,12 @@ const job = (id: string) => ({ id, task: 'send', payload: '{}', priority: 0, rem
 const call = (id: string) => ({ callId: `call of ${id}`, queue, jobs: [job(id)] })
 
 /** Two processes on one queue, and a transaction that is open. */
-async function scene(begin = 'BEGIN') {
+async function scene({ begin = 'BEGIN', kind = 'plain' }: { begin?: string; kind?: 'plain' | 'ordered' } = {}) {
   const address = postgresAddress(await lentPostgresAddress())
   const opened = async () => {
     const store = new PostgresStore({ address })
     onTestFinished(() => store.close())
-    await store.open([{ name: queue, kind: 'plain', order: 'fifo', maxCrashes: 3, dead: { ageMs: 86_400_000 } }])
+    await store.open([{ name: queue, kind, order: 'fifo', maxCrashes: 3, dead: { ageMs: 86_400_000 } }])
     return store
   }
   const [store, other] = [await opened(), await opened()]
@@ -73,7 +74,7 @@ describe('an enqueue of an id', () => {
   it.each(['REPEATABLE READ', 'SERIALIZABLE'])(
     'fails a transaction with %s if the id was remembered since that began, and no other',
     async (isolation) => {
-      const { store, user, claimed } = await scene(`BEGIN ISOLATION LEVEL ${isolation}`)
+      const { store, user, claimed } = await scene({ begin: `BEGIN ISOLATION LEVEL ${isolation}` })
       const { id, fence } = await claimed('a')
       expect(await store.settle([{ queue, id, fence, kind: 'complete' }])).toEqual(['ok'])
       expect(await store.transactions.enqueue(user, { queue, jobs: [job('b')] })).toEqual(['added'])
@@ -158,6 +159,24 @@ it('a call that is sent again while it still waits for its commit has the answer
   expect(await answers).toEqual([['added', 'duplicate', 'added', 'duplicate']])
   expect(await again()).toEqual([['added', 'duplicate', 'added', 'duplicate']])
   expect((await store.depth([queue])).depths[0]).toMatchObject({ ready: 3 })
+})
+
+it('a payload that is sent again while it still waits for its commit is pushed once', async () => {
+  const { store, user, isWaitedFor, schema } = await scene({ kind: 'ordered' })
+  const columns = [['a'], ['send'], ['{}'], [1], [randomUUID()], ['call'], [1]]
+  await user.query(
+    `SELECT ${schema}.push_1((SELECT qid FROM ${schema}.queue), 'all', $1, $2, $3, NULL, NULL, NULL, NULL, $4, NULL, $5, NULL, $6, $7)`,
+    columns,
+  )
+  const again = () => store.enqueue([{ callId: 'call', isResent: true, queue, jobs: [job('a')] }])
+  const answers = again()
+  await isWaitedFor()
+  await user.query('COMMIT')
+
+  expect(await answers).toEqual([['added']])
+  expect(await again()).toEqual([['added']])
+  const { claims } = await store.claim([{ queue, limit: 9 }], worker)
+  expect(claims.map(({ payloads }) => payloads?.length)).toEqual([1])
 })
 
 it.each([{}, { maxPending: 10 }])(
