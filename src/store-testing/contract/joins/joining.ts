@@ -480,6 +480,19 @@ export const joining = joinConcern('joins', [], {
     assert.equal(await scene.state(), 'ready')
   },
 
+  async 'a member whose id another job has, or had and is remembered by, is not added to its set'(scene) {
+    const set = newSet('join', 'all', {})
+    await scene.join({ sets: { all: {} } })
+    await scene.enqueue([{ id: 'join.all.0', rememberMs: 60_000 }], { queue: members })
+    assert.deepEqual(await scene.addMembers(set, 0, 1), ['duplicate'])
+    assert.equal((await scene.set()).added, 0)
+    await scene.completes()
+    assert.deepEqual(await scene.addMembers(set, 0, 1), ['duplicate'])
+    assert.equal((await scene.set()).added, 0)
+    await scene.seal({ all: 0 })
+    assert.equal(await scene.state(), 'ready')
+  },
+
   async 'members added again by another producer are not added twice, though both take their ids for new'(scene) {
     const set = newSet('join', 'all', {})
     await scene.join({ sets: { all: {} } })

@@ -96,7 +96,7 @@ BEGIN
     UPDATE @.job j SET flags = flags | 4 FROM f WHERE j.id = f.id AND j.qid + 0 = p_q;
   END IF;
   IF p_grps IS NOT NULL AND cardinality(inserted) > 0 THEN PERFORM @.enter_lanes_1(p_q, grps, dues, t); END IF;
-  IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, inserted); END IF;
+  IF p_places IS NOT NULL THEN PERFORM @.enter_joins_1(p_q, p_ids, p_places, coalesce(inserted, '{}')); END IF;
   IF cardinality(inserted) = wanted THEN
     INSERT INTO @.call (at_ms, qid, ids, counts) SELECT t / 1000, p_q, array_to_string(p_calls, E'\\x1f'), p_counts WHERE is_ours;
     inserted := NULL;
