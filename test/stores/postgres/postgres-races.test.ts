@@ -6,6 +6,7 @@ import type { NewJob } from '#src/stores/contract/new-job.js'
 import { type PostgresAddress, postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import type { MakePostgresClient, PostgresClient } from '#src/stores/postgres/client/postgres-driver.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
+import { columnsOf } from '#src/stores/postgres/work/postgres-enqueue.js'
 import { lentPostgresAddress, testClient } from '../../worker-postgres.js'
 
 const queue = 'mail'
@@ -76,7 +77,7 @@ async function scene(kind: 'plain' | 'ordered' = 'plain') {
     address,
     store,
     other,
-    hold: () => hold(kind === 'plain' ? 'ends_1' : 'end_ids_1'),
+    hold: (name = kind === 'plain' ? 'ends_1' : 'end_ids_1') => hold(name),
     ask,
     enqueue,
     claim,
@@ -176,6 +177,37 @@ it.each(kinds)('a claim of %s queue that was adopted does not end with the worke
   expect(await store.workers.held('worker02')).toMatchObject([key])
   expect(await store.settle([{ ...key, kind: 'complete' }])).toEqual(['ok'])
 })
+
+it.each([
+  ['adds nothing', 'max_pending = NULL'],
+  ['and would be refused by now, adds nothing', 'max_pending = 1'],
+  ['and would find a draining queue by now, adds nothing', 'draining = true'],
+])(
+  'a call that is sent again while its first time waits for its commit %s, though its job has run and gone',
+  async (_, change) => {
+    const { address, store, other, hold, ask, claimFirst } = await scene()
+    const jobs = [job('a')]
+    const user = await testClient()
+    await user.query('BEGIN')
+    const values = [...columnsOf(jobs), false, ['call'], [1]]
+    const places = values.map((_, i) => `$${i + 1}`).join(', ')
+    await user.query(`SELECT ${address.schema}.enqueue_1(qid, ${places}) FROM ${address.schema}.queue`, values)
+    const insert = hold('enqueue_again_1')
+    const again = other.enqueue([{ callId: 'call', isResent: true, queue, jobs }])
+    await insert.reached
+    await user.query('COMMIT')
+    const { fence } = await claimFirst()
+    expect(await store.settle([{ queue, id: 'a', fence, kind: 'complete' }])).toEqual(['ok'])
+    await store.enqueue([{ callId: 'other', queue, jobs: [job('b')] }])
+    await ask(`UPDATE @.queue SET ${change}`)
+    insert.go()
+
+    expect(await again).toEqual([['added']])
+    expect(await ask('SELECT id FROM @.job')).toEqual([{ id: 'b' }])
+    expect(await ask(`SELECT count(*)::int AS n FROM @.call WHERE ids = 'call'`)).toEqual([{ n: 1 }])
+    expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
+  },
+)
 
 /** How a job that was enqueued before another comes to wait in its old place again; each returns the change, as a statement. */
 const returns = {

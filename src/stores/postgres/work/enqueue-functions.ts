@@ -129,6 +129,26 @@ EXCEPTION WHEN lock_not_available THEN
 END`,
 )
 
+/**
+ * Enqueues a call that was sent before, and that nobody remembered a moment ago. Takes what `enqueue_1` does, how long calls are
+ * remembered, in ms, and how many of them, and returns what `enqueue_1` does; `done` may be `'known'` too, which changed nothing: the first
+ * time was committed meanwhile. It looks once its ids are its own: by then the jobs of the first time may have run, and be gone.
+ */
+export const enqueueAgain = sqlFunction(
+  'enqueue_again_1',
+  `p_q int, ${newJobs}, p_new boolean, p_calls text[], p_counts int[], p_for bigint, p_most int`,
+  'json',
+  `DECLARE answer json;
+BEGIN
+  answer := @.enqueue_1(p_q, ${newJobs.match(/p_\w+/g)!.join(', ')}, p_new, p_calls, p_counts);
+  -- The last row is that of this time.
+  IF json_array_length(@.recall_2(p_q, p_calls[1], p_for, p_most)) > 1 THEN RAISE EXCEPTION USING ERRCODE = 'MR001'; END IF;
+  RETURN answer;
+EXCEPTION WHEN SQLSTATE 'MR001' THEN
+  RETURN json_build_object('done', 'known');
+END`,
+)
+
 /** Enqueues in a transaction of a user. Takes and returns what `enqueue_1` does; `p_wakes`: it may ring. */
 export const enqueueInside = sqlFunction(
   'enqueue_in_1',
@@ -261,5 +281,15 @@ END`,
 )
 
 export const enqueueFunctions = [
-  ...[enqueueJobs, enqueueTogether, enqueueInside, takenIds, dropJob, replaceJob, rememberCall, recallCall],
+  ...[
+    enqueueJobs,
+    enqueueTogether,
+    enqueueAgain,
+    enqueueInside,
+    takenIds,
+    dropJob,
+    replaceJob,
+    rememberCall,
+    recallCall,
+  ],
 ]

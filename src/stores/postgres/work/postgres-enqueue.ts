@@ -18,6 +18,7 @@ import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import type { FunctionCaller } from '../schema/sql-function.js'
 import { payloadText, storedText } from '../schema/stored-payload.js'
 import {
+  enqueueAgain,
   enqueueInside,
   enqueueJobs,
   enqueueTogether,
@@ -36,7 +37,7 @@ import type { NumberedQueue, PostgresQueues, QueueShards } from './postgres-sett
 /** The answer of `enqueue_1`. */
 export interface EnqueueAnswer {
   readonly t: number
-  readonly done: 'ok' | 'draining' | 'full' | 'apart' | 'locked'
+  readonly done: 'ok' | 'draining' | 'full' | 'apart' | 'locked' | 'known'
   readonly added: string[] | null
   readonly again: string[]
   readonly lead: string | null
@@ -202,37 +203,37 @@ export class PostgresEnqueue {
     const isNew = calls.every(({ hasNewIds }) => hasNewIds === true)
     const ids = calls.map(({ callId }) => callId)
     const counts = calls.map((call) => call.jobs.length)
+    const columns = [queue.qid, ...columnsOf(jobs), isNew, ids, counts]
+    const [first] = calls
     const enqueues = isNew || calls.length === 1 ? enqueueJobs : enqueueTogether
-    const answer = await this.#connection.call(enqueues, [queue.qid, ...columnsOf(jobs), isNew, ids, counts])
-    if ((answer as EnqueueAnswer).done === 'locked') throw lockedError(`queue '${queue.name}' has an id of these jobs`)
-    if ((answer as EnqueueAnswer).done === 'apart') {
+    const answer = (await (first!.isResent
+      ? this.#connection.call(enqueueAgain, [...columns, callMemoryMs, callMemoryCount])
+      : this.#connection.call(enqueues, columns))) as EnqueueAnswer
+    if (answer.done === 'locked') throw lockedError(`queue '${queue.name}' has an id of these jobs`)
+    if (answer.done === 'known') {
+      const before = await this.recalled(queue, first!)
+      return before === undefined ? this.#send(queue, calls) : [await this.#decided(queue, first!.jobs, before)]
+    }
+    if (answer.done === 'apart') {
       const apart: Enqueued[][] = []
       for (const call of calls) apart.push(...(await this.#send(queue, [call])))
       return apart
     }
-    const { done, added } = answer as EnqueueAnswer
-    // An id may be taken by this very call: the commit of the first time that it was sent has come meanwhile.
-    const isTaken = done === 'ok' && added !== null
-    const before = isTaken && calls[0]!.isResent ? await this.recalled(queue, calls[0]!) : undefined
-    return this.answered(queue, calls, answer as EnqueueAnswer, before)
+    return this.answered(queue, calls, answer)
   }
 
-  /**
-   * The answers to calls that `enqueue_1` has carried out: decides about the jobs that it did not add, and rings. `before`: the
-   * answers that it was given before.
-   */
+  /** The answers to calls that `enqueue_1` has carried out: decides about the jobs that it did not add, and rings. */
   async answered(
     queue: NumberedQueue,
     calls: readonly EnqueueCall[],
     { t, done, added, again, lead, wake, limited }: EnqueueAnswer,
-    before: readonly (Enqueued | undefined)[] = [],
   ): Promise<Enqueued[][]> {
     const jobs = calls.flatMap((call) => call.jobs)
     const counts = calls.map((call) => call.jobs.length)
     if (done === 'draining' || done === 'full') return calls.map((call) => call.jobs.map(() => done))
     const left = new Set(added ?? [])
-    const known = jobs.map(({ id }, i) =>
-      added === null || left.delete(id) ? 'added' : (before[i] ?? (again.includes(id) ? 'duplicate' : undefined)),
+    const known = jobs.map(({ id }) =>
+      added === null || left.delete(id) ? 'added' : again.includes(id) ? 'duplicate' : undefined,
     )
     const answers = await this.#decided(queue, jobs, known)
     const coming = jobs.filter((_, i) => answers[i] === 'added' || answers[i] === 'replaced')
