@@ -20,6 +20,8 @@ import { judgeSession, sessionText } from './postgres-session.js'
 const patienceMs = 2_000
 /** How long one try of a call waits for a row or a table that somebody else has locked; the calls behind it wait as long. */
 const lockMs = 500
+/** The same for a call that is brief: many of them may wait for one transaction. */
+const briefLockMs = 50
 /** How long one host is waited for. */
 const connectMs = 2_000
 /** A connection that owes an answer and says nothing for so long is given up. */
@@ -76,6 +78,8 @@ export class PostgresConnection {
   /** Each is `LISTEN`ed to again after a lost connection. */
   readonly #channels = new Set<string>()
   readonly #texts = new Map<string, string>()
+  /** Resolves when the last of the brief calls that are to be tried has been. */
+  #lastTurn: Promise<void> = Promise.resolve()
   readonly #ears = new Set<NotificationEar>()
   #live: LiveClient | undefined
   #opening: Promise<LiveClient> | undefined
@@ -96,28 +100,46 @@ export class PostgresConnection {
 
   /**
    * Calls a function of the schema; resolves with the value that it returns. A call that was not carried out is sent again
-   * for 2 s; one in doubt is not.
+   * for 2 s; one in doubt is not. Of brief calls one is tried at a time, and waits 50 ms at most for what somebody else has locked.
    *
    * Throws `StoreUnavailableError`, `StoreFullError`, `StoreRefusedError`, `StoreCorruptError`, `ConfigError` or `ClosedError`.
    */
-  async call({ name, takes }: SqlFunction, values: readonly unknown[]): Promise<unknown> {
-    let text = this.#texts.get(name)
+  async call({ name, takes }: SqlFunction, values: readonly unknown[], isBrief = false): Promise<unknown> {
+    const key = isBrief ? `brief ${name}` : name
+    let text = this.#texts.get(key)
     if (text === undefined) {
       const places = takes === '' ? [] : values.map((_, i) => `$${i + 1}`)
-      const bound = `set_config('lock_timeout', '${lockMs}ms', true)`
+      const bound = `set_config('lock_timeout', '${isBrief ? briefLockMs : lockMs}ms', true)`
       text = `SELECT CASE WHEN ${bound} <> '' THEN ${quoted(this.schema)}.${name}(${places.join(', ')}) END`
-      this.#texts.set(name, text)
+      this.#texts.set(key, text)
     }
-    const [row] = await this.query(text, values)
+    const [row] = await (isBrief ? this.#queryInTurn(text, values) : this.query(text, values))
     return row![0]
   }
 
   /** The rows of a statement; without values, of the last of several, which are one transaction. Throws as `call` does. */
   query(text: string, values?: readonly unknown[]): Promise<unknown[][]> {
-    return this.#patiently(async (live, leaves) => {
-      leaves()
-      return (await this.#send(live, { text, rowMode: 'array' }, values)).rows as unknown as unknown[][]
+    return this.#patiently((live, leaves) => this.#rows(live, leaves, text, values))
+  }
+
+  /** A call that is tried again goes to the end of the line. */
+  #queryInTurn(text: string, values: readonly unknown[]): Promise<unknown[][]> {
+    return this.#patiently((live, leaves) => {
+      const rows = this.#lastTurn.then(() => {
+        if (live.isOver) throw new Error('the connection was lost')
+        return this.#rows(live, leaves, text, values)
+      })
+      this.#lastTurn = rows.then(
+        () => {},
+        () => {},
+      )
+      return rows
     })
+  }
+
+  async #rows(live: LiveClient, leaves: () => void, text: string, values?: readonly unknown[]): Promise<unknown[][]> {
+    leaves()
+    return (await this.#send(live, { text, rowMode: 'array' }, values)).rows as unknown as unknown[][]
   }
 
   /**

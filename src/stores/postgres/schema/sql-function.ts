@@ -22,8 +22,11 @@ export interface SqlFunction {
 
 /** Where functions are called: on the store's own connection, or in a transaction of a user. */
 export interface FunctionCaller {
-  /** Resolves with the value that the function returns. */
-  call(called: SqlFunction, values: readonly unknown[]): Promise<unknown>
+  /**
+   * Resolves with the value that the function returns. `isBrief`: it may be one of many that wait for somebody else; on the store's own
+   * connection each try of it waits in turn and briefly, so that other calls are not kept by all of them.
+   */
+  call(called: SqlFunction, values: readonly unknown[], isBrief?: boolean): Promise<unknown>
 }
 
 /**

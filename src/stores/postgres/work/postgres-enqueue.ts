@@ -106,7 +106,8 @@ export class PostgresEnqueue {
   /** Parts for one shard of an ordered queue that were not sent before. */
   async #push(queue: NumberedQueue, parts: readonly AnsweredPart[]): Promise<void> {
     await this.#adoptFirst(parts)
-    const pushed = (await this.#connection.call(pushPayloads, pushedColumns(queue, parts))) as PushAnswer
+    const columns = pushedColumns(queue, parts)
+    const pushed = (await this.#connection.call(pushPayloads, columns, parts[0]!.isResent)) as PushAnswer
     const { done } = pushed
     if (done === 'moved') {
       await this.#queues.refresh([queue.name])
@@ -191,7 +192,7 @@ export class PostgresEnqueue {
     call: Pick<EnqueueCall, 'callId' | 'jobs'>,
   ): Promise<(Enqueued | undefined)[] | undefined> {
     const values = [queue.qid, call.callId, callMemoryMs, callMemoryCount]
-    const found = (await this.#connection.call(recallCall, values)) as RecalledRow[] | null
+    const found = (await this.#connection.call(recallCall, values, true)) as RecalledRow[] | null
     const [first, ...others] = found?.map((row) => rememberedIn(row, call)) ?? []
     // Each time that it was sent it may have decided about some of its jobs only.
     return first?.map((one, i) => others.reduce((known, answers) => known ?? answers[i], one))
@@ -207,7 +208,7 @@ export class PostgresEnqueue {
     const [first] = calls
     const enqueues = isNew || calls.length === 1 ? enqueueJobs : enqueueTogether
     const answer = (await (first!.isResent
-      ? this.#connection.call(enqueueAgain, [...columns, callMemoryMs, callMemoryCount])
+      ? this.#connection.call(enqueueAgain, [...columns, callMemoryMs, callMemoryCount], true)
       : this.#connection.call(enqueues, columns))) as EnqueueAnswer
     if (answer.done === 'locked') throw lockedError(`queue '${queue.name}' has an id of these jobs`)
     if (answer.done === 'known') {

@@ -2,8 +2,10 @@
 
 import { randomUUID } from 'node:crypto'
 import { defineTask, millrace } from 'millrace'
+import pg from 'pg'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
+import type { MakePostgresClient, PostgresClient } from '#src/stores/postgres/client/postgres-driver.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
 import { columnsOf } from '#src/stores/postgres/work/postgres-enqueue.js'
 import { lentPostgresAddress, testClient } from '../../../worker-postgres.js'
@@ -16,8 +18,19 @@ const call = (id: string) => ({ callId: `call of ${id}`, queue, jobs: [job(id)] 
 /** Two processes on one queue, and a transaction that is open. */
 async function scene({ begin = 'BEGIN', kind = 'plain' }: { begin?: string; kind?: 'plain' | 'ordered' } = {}) {
   const address = postgresAddress(await lentPostgresAddress())
+  let refused = 0
+  const makeClient: MakePostgresClient = (config) => {
+    const client = new pg.Client(config)
+    const send = client.query.bind(client) as (asked: unknown) => Promise<unknown>
+    const query = (asked: unknown) =>
+      send(asked).catch((error: { code?: string }) => {
+        if (error.code === '55P03') refused += 1
+        throw error
+      })
+    return Object.assign(client, { query }) as PostgresClient
+  }
   const opened = async () => {
-    const store = new PostgresStore({ address })
+    const store = new PostgresStore({ address, makeClient })
     onTestFinished(() => store.close())
     await store.open([{ name: queue, kind, order: 'fifo', maxCrashes: 3, dead: { ageMs: 86_400_000 } }])
     return store
@@ -39,7 +52,9 @@ async function scene({ begin = 'BEGIN', kind = 'plain' }: { begin?: string; kind
     return (await store.claim([{ queue, limit: 1 }], worker)).claims[0]!
   }
   const ask = async (text: string) => (await admin.query(text.replaceAll('@.', `${address.schema}.`))).rows
-  return { opened, store, other, user, claimed, isWaitedFor, ask, schema: address.schema! }
+  /** How many calls of the processes have waited for a lock in vain. */
+  const refusedCalls = () => refused
+  return { opened, store, other, user, claimed, isWaitedFor, refused: refusedCalls, ask, schema: address.schema! }
 }
 
 describe('an enqueue of an id', () => {
@@ -160,6 +175,29 @@ it('a call that is sent again while it still waits for its commit has the answer
   expect(await again()).toEqual([['added', 'duplicate', 'added', 'duplicate']])
   expect((await store.depth([queue])).depths[0]).toMatchObject({ ready: 3 })
 })
+
+it.each([
+  ['plain', 'duplicate', 0],
+  ['ordered', 'added', 20],
+] as const)(
+  'others do not wait for many calls of a queue that is %s, sent again each by itself, whose ids it has',
+  async (kind, answer, ready) => {
+    const { store, user, isWaitedFor, refused } = await scene({ kind })
+    const ids = Array.from({ length: 20 }, (_, i) => `id ${i}`)
+    await store.enqueue([{ callId: 'first', queue, jobs: ids.map(job) }])
+    const { claims } = await store.claim([{ queue, limit: 20 }], worker)
+    for (const { id, fence } of claims) expect(await store.transactions.complete(user, { queue, id, fence })).toBe(true)
+    const enqueued = ids.map(async (id) => (await store.enqueue([{ ...call(id), isResent: true }]))[0])
+    await isWaitedFor()
+    const before = refused()
+    expect((await store.depth([queue])).depths[0]).toMatchObject({ running: 20 })
+    expect(refused() - before).toBeLessThan(5)
+    await user.query('COMMIT')
+
+    expect(await Promise.all(enqueued)).toEqual(ids.map(() => [answer]))
+    expect((await store.depth([queue])).depths[0]).toMatchObject({ running: 0, ready })
+  },
+)
 
 it('a payload that is sent again while it still waits for its commit is pushed once', async () => {
   const { store, user, isWaitedFor, schema } = await scene({ kind: 'ordered' })
