@@ -229,6 +229,14 @@ const returns = {
     await enqueue(job('a', { priority: -1 }))
     return `@.place_1(qid, '{a}', 0, NULL, NULL)`
   },
+  'is pushed as due in the past, into an ordered queue,': async () =>
+    `@.push_1(qid, 'all', '{a}', '{send}', '{1}', NULL, NULL, NULL, ARRAY[@.us() - 60000000], '{1}', NULL,
+      ARRAY[gen_random_uuid()], NULL, NULL, NULL)`,
+  'is moved, from an ordered queue,': async ({ store }) => {
+    await store.open([{ name: 'old', kind: 'ordered', order: 'fifo', maxCrashes: 3, dead: {} }])
+    await store.enqueue([{ callId: 'old', queue: 'old', jobs: [job('a')] }])
+    return `CASE name WHEN 'old' THEN @.adopt_ids_1(qid, '{a}', ARRAY(SELECT qid FROM @.queue WHERE name = '${queue}')) END`
+  },
 } satisfies Record<string, (at: Scene) => Promise<string>>
 
 async function released(call: string, enqueue: Scene['enqueue'], claimFirst: Scene['claimFirst']): Promise<string> {

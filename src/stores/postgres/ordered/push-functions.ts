@@ -1,6 +1,6 @@
 /** Pushes in the database: payloads are inserted beside the headers of their ids. */
 
-import { readState } from '../schema/queue-state.js'
+import { keepFloors, readState } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /** The columns of new payloads, an element for each; an array that is null stands for a default in each of them. */
@@ -72,6 +72,8 @@ BEGIN
   wanted := array(SELECT DISTINCT x COLLATE "C" FROM unnest(p_ids) x ORDER BY 1);
   seqs := array(SELECT nextval('@.job_seq') FROM generate_series(1, n));
   dues := array(SELECT coalesce(p_runs[o], t + p_delays[o]) FROM generate_series(1, n) o);
+  past := (SELECT min(due) FROM unnest(dues) due WHERE due < t);
+  IF past IS NOT NULL THEN ${keepFloors('p_q')}; END IF;
   -- A header that was there a moment ago may be gone before it is locked. Then all begin anew, in order: to wait for a missing
   -- one while others are held could deadlock.
   LOOP
@@ -104,7 +106,6 @@ BEGIN
       PERFORM @.enter_lanes_1(p_q, array_agg(p_grps[o] ORDER BY o), array_agg(coalesce(dues[o], t) ORDER BY o), t)
         FROM (SELECT id, min(o) AS o FROM unnest(p_ids) WITH ORDINALITY u (id, o) WHERE id = ANY (made) GROUP BY id) x;
     END IF;
-    past := (SELECT min(due) FROM unnest(dues) due WHERE due < t);
     IF past IS NOT NULL THEN UPDATE @.floor SET stamp = past WHERE qid = p_q AND stamp > past; END IF;
   END IF;
   IF q.merge <> 'all' THEN

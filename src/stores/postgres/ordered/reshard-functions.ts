@@ -3,6 +3,7 @@
  * bounded steps; until all are there, nothing of it is granted.
  */
 
+import { keepFloors } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
 
 /**
@@ -70,6 +71,7 @@ BEGIN
         EXIT WHEN o.id IS NULL;
         SELECT * INTO h FROM @.job WHERE id = x.id COLLATE "C" AND qid + 0 = q.qid FOR NO KEY UPDATE;
         IF h.id IS NULL THEN
+          ${keepFloors('q.qid')};
           UPDATE @.job SET qid = q.qid WHERE id = o.id AND qid + 0 = p_from;
           IF o.flags & 4 > 0 THEN UPDATE @.checkpoint SET qid = q.qid WHERE id = o.id AND qid + 0 = p_from; END IF;
           PERFORM @.merge_1(o.head, NULL, q.merge = 'latest');
