@@ -209,6 +209,23 @@ it.each([
   },
 )
 
+it('nor does a graph that is sent again, though its join has run and gone', async () => {
+  const { store, other, hold, ask, claimFirst } = await scene()
+  const set = { name: 'all', queue, ids: 'a.all', isMany: true, onDead: 'fail', keepsResults: true, size: 0 } as const
+  const graph = { callId: 'graph', queue, jobs: [{ ...job('a'), join: { sets: [set], sealWithinMs: 60_000 } }] }
+  const insert = hold('graph_1')
+  const again = other.joins.enqueue([{ ...graph, isResent: true }])
+  await insert.reached
+  expect(await store.joins.enqueue([graph])).toEqual({ outcome: 'added' })
+  const { fence } = await claimFirst()
+  expect(await store.settle([{ queue, id: 'a', fence, kind: 'complete' }])).toEqual(['ok'])
+  insert.go()
+
+  expect(await again).toEqual({ outcome: 'added' })
+  expect(await ask('SELECT id FROM @.job')).toEqual([])
+  expect(await store.health.check()).toMatchObject([{ level: 'ok' }])
+})
+
 /** How a job that was enqueued before another comes to wait in its old place again; each returns the change, as a statement. */
 const returns = {
   'is released': ({ enqueue, claimFirst }) => released('ends_1', enqueue, claimFirst),

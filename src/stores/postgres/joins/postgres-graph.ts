@@ -5,6 +5,7 @@ import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
 import { takenBy } from '../../rows/job-row.js'
 import { joinDueAt, newJoinRow } from '../../rows/join-row.js'
 import { toStored } from '../../rows/stored-text.js'
+import { callMemoryCount, callMemoryMs } from '../../rules/bounds.js'
 import { answerToTaken } from '../../rules/taken-id.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { sqlFunction } from '../schema/sql-function.js'
@@ -43,11 +44,12 @@ END`,
 )
 
 /**
- * Adds a graph. Takes the calls, each `{qid, call, isNew, columns}` with the columns of `enqueue_1`; the joins, each
+ * Adds a graph. Takes the calls, each `{qid, call, isNew, isResent, columns}` with the columns of `enqueue_1`; the joins, each
  * `{qid, id, row, due, sets}`; and what goes before, each `{qid, id, state}`.
  *
  * Returns `{became}`, or, with nothing changed, `{call, answer}`: the place of the first call that did not add all of its jobs,
- * from 0, and what `enqueue_1` has answered; null if what was to go before is another by now.
+ * from 0, and what `enqueue_1` has answered, or `{done: 'known'}`: the first time that the graph was sent was committed meanwhile; null if
+ * what was to go before is another by now.
  */
 const addGraph = sqlFunction(
   'graph_1',
@@ -70,11 +72,15 @@ BEGIN
         SELECT j, name, queue, ids, "isMany"::int, "onDead", "keepsResults"::int, size FROM json_to_recordset(e.sets)
           AS x (name text, queue text, ids text, "isMany" boolean, "onDead" text, "keepsResults" boolean, size bigint);
     END LOOP;
-    FOR e IN SELECT * FROM json_to_recordset(p_calls) AS x (qid int, call text, "isNew" boolean, columns json) LOOP
+    FOR e IN SELECT * FROM json_to_recordset(p_calls) AS x (qid int, call text, "isNew" boolean, "isResent" boolean, columns json) LOOP
       c := e.columns;
       answer := @.enqueue_1(e.qid, @.texts_1(c->0), @.texts_1(c->1), @.texts_1(c->2), @.texts_1(c->3), @.texts_1(c->4), @.texts_1(c->5)::int[],
         @.texts_1(c->6)::bigint[], @.texts_1(c->7)::bigint[], @.texts_1(c->8)::bigint[], @.texts_1(c->9)::bigint[], @.texts_1(c->10)::int[],
         @.texts_1(c->11), @.texts_1(c->12)::boolean[], @.texts_1(c->13), @.texts_1(c->14), @.texts_1(c->15)::boolean[], e."isNew", ARRAY[e.call], ARRAY[json_array_length(c->0)]);
+      -- The last row is that of this time.
+      IF e."isResent" AND json_array_length(@.recall_2(e.qid, e.call, ${callMemoryMs}, ${callMemoryCount})) > 1 THEN
+        answer := json_build_object('done', 'known');
+      END IF;
       IF answer->>'done' <> 'ok' OR answer->>'added' IS NOT NULL THEN RAISE EXCEPTION USING ERRCODE = 'MR001'; END IF;
       at := at + 1;
     END LOOP;
@@ -106,7 +112,9 @@ END`,
 
 export const graphFunctions = [memberSets, enterJoins, texts, addGraph]
 
-type AddedGraph = { readonly became: BecameOfJoin[] } | { readonly call: number; readonly answer: FirstRefusal | null }
+type AddedGraph =
+  | { readonly became: BecameOfJoin[] }
+  | { readonly call: number; readonly answer: FirstRefusal | { readonly done: 'known' } | null }
 
 interface FirstRefusal {
   readonly done: 'ok' | 'draining' | 'full'
@@ -153,6 +161,7 @@ export async function addWholeGraph(parts: GraphRoom, sent: readonly EnqueueCall
       before.clear()
       continue
     }
+    if (added.answer.done === 'known') return { outcome: 'added' }
     const head = await look(connection, queues[0]!, [first!.jobs[0]!])
     if (head.takenAs(first!.jobs[0]!) !== undefined)
       return { outcome: (await enqueue.recalled(queues[0]!, first!)) ? 'added' : 'duplicate' }
@@ -212,7 +221,7 @@ async function look(connection: PostgresConnection, { qid }: NumberedQueue, jobs
 }
 
 /** The times of a join count from the end of its last member: its job is added without them. */
-function askedOf({ qid }: NumberedQueue, { callId, hasNewIds, jobs }: EnqueueCall): object {
+function askedOf({ qid }: NumberedQueue, { callId, hasNewIds, isResent, jobs }: EnqueueCall): object {
   const bare = jobs.map(({ delayMs, runAt, expiresMs, ...job }) =>
     job.join === undefined
       ? {
@@ -223,7 +232,7 @@ function askedOf({ qid }: NumberedQueue, { callId, hasNewIds, jobs }: EnqueueCal
         }
       : job,
   )
-  return { qid, call: callId, isNew: hasNewIds === true, columns: columnsOf(bare) }
+  return { qid, call: callId, isNew: hasNewIds === true, isResent: isResent === true, columns: columnsOf(bare) }
 }
 
 function joinOf({ qid }: NumberedQueue, job: NewJob): object[] {
