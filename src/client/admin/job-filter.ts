@@ -13,6 +13,7 @@ import { groupMistake, groupNameOf } from '../../core/values/ids.js'
 import { instantMistake, parseInstant } from '../../core/values/instant.js'
 import { recordJson } from '../../core/values/json.js'
 import type { Page, Step, StoredJob } from '../../stores/contract/job-records.js'
+import { politely } from './step-loop.js'
 
 /** The conditions on a job. All that are given must hold, and at least one must be given. */
 export interface JobFilter {
@@ -146,6 +147,8 @@ function momentOf(given: unknown, name: string): number | undefined {
 
 /** The jobs that one step looks at, and changes: few, because a change holds up a Redis or the writers of an SQLite file. */
 const pageSize = 50
+/** The jobs that are changed at once while others wait for the store. */
+const politeSize = 10
 
 /** An action on jobs that are found by their states, and perhaps by their group. */
 export interface FilteredAction {
@@ -178,6 +181,7 @@ export interface FilteredSteps {
  */
 export function filteredSteps({ states, matches, group, list, act }: FilteredAction, from?: string): FilteredSteps {
   let { left, cursor } = from === undefined ? { left: states, cursor: undefined } : placeIn(from, states)
+  let size = pageSize
   return {
     cursor: () => (left.length === 0 ? undefined : `${left[0]}/${cursor ?? ''}`),
     step: async () => {
@@ -186,10 +190,12 @@ export function filteredSteps({ states, matches, group, list, act }: FilteredAct
       const page = await list({ state, by: 'time', limit: pageSize, ...defined({ group, cursor }) })
       const ids = page.jobs.filter(matches).map(({ id }) => id)
       let changed = 0
-      for (let more = ids.length > 0; more; ) {
-        const step = await act(ids)
+      for (let at = 0; at < ids.length; ) {
+        const some = ids.slice(at, at + size)
+        const step = await politely(() => act(some))
         changed += step.changed
-        more = step.more
+        if (!step.more) at += size
+        size = step.isAwaited === true ? politeSize : pageSize
       }
       cursor = page.cursor
       if (cursor === undefined) left = left.slice(1)

@@ -399,22 +399,23 @@ async function administer(records: Records, command: Administration): Promise<un
     case 'list dead':
       return pages((cursor) => records.morgue.list(command.queue, { ...command.query, ...cursor }))
     case 'cancel':
-      return records.cancel(command.queue, command.where, command.reason)
+      return one(records.cancel(command.queue, command.where, command.reason))
     case 'delete':
     case 'runNow':
     case 'bury':
-      return records[command.verb](command.queue, command.where)
+      return one(records[command.verb](command.queue, command.where))
     case 'revive':
-      return records.morgue.revive(command.queue, command.where)
+      return one(records.morgue.revive(command.queue, command.where))
     case 'delete dead':
-      return records.morgue.delete(command.queue, command.where)
+      return one(records.morgue.delete(command.queue, command.where))
     case 'fail':
       return records.fail(command.queue, command.id, command.how)
     case 'pause':
     case 'resume':
     case 'drain':
-    case 'clear':
       return records[command.verb](command.queue)
+    case 'clear':
+      return one(records.clear(command.queue))
     case 'reshard':
       return toTheEnd(() => records.reshard(command.queue, command.shards))
     case 'move':
@@ -426,6 +427,12 @@ async function administer(records: Records, command: Administration): Promise<un
       return ended.map(({ queue, id }) => `${queue} ${id}`).sort()
     }
   }
+}
+
+/** What a step has done. Whether others wait for the store meanwhile is its own affair. */
+async function one(step: Promise<Step>): Promise<Step> {
+  const { changed, more } = await step
+  return { changed, more }
 }
 
 /**

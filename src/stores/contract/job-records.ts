@@ -107,6 +107,8 @@ export type JobSelection = { readonly ids: readonly string[] } | 'all' | 'failed
 export interface Step {
   readonly changed: number
   readonly more: boolean
+  /** Others wait for the store: the caller should change few jobs at once, and leave it to them between two steps. */
+  readonly isAwaited?: true
 }
 
 /** Another place for a job that waits: at least one of its parts, and at most one of `delayMs` and `runAt`. */

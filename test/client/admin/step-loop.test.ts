@@ -1,6 +1,6 @@
 import type { Step } from 'millrace/store'
 import { describe, expect, it } from 'vitest'
-import { patientTotal, StepBudget, type StepProgress, total } from '#src/client/admin/step-loop.js'
+import { patientTotal, restMs, StepBudget, type StepProgress, total } from '#src/client/admin/step-loop.js'
 
 /** Steps that change so many jobs each; the last says that there is nothing more. */
 function steps(...changed: number[]): () => Promise<Step> {
@@ -11,6 +11,11 @@ function steps(...changed: number[]): () => Promise<Step> {
 describe('a step loop', () => {
   it('goes on until nothing is left, and adds up the counts', async () => {
     expect(await total(steps(1_000, 0, 500))).toBe(1_500)
+  })
+
+  it('leaves a store that others wait for to them for three times as long as its step took', () => {
+    expect(restMs({ changed: 10, more: true, isAwaited: true }, 2)).toBe(6)
+    expect(restMs({ changed: 10, more: true }, 2)).toBe(0)
   })
 
   it('waits longer after each step that changed nothing, and starts over after one that did', async () => {

@@ -271,7 +271,8 @@ export class SqliteRecords {
     }
     if (changed > 0 && ends) this.#transaction.hasEnds = true
     if (changed >= scatteredJobs) this.#transaction.isScattered = true
-    return { changed, more: found.length > changed }
+    const isAwaited = changed > 0 && this.#transaction.haveOthersWritten
+    return { changed, more: found.length > changed, ...(isAwaited ? { isAwaited } : {}) }
   }
 
   /** How many payloads a step changes with this job. */

@@ -48,6 +48,8 @@ export class SqliteTransaction {
   hasEnds = false
   /** Whether this transaction wrote live messages. */
   hasMessages = false
+  /** Whether others have written to the file since the transaction of this connection before this one. */
+  haveOthersWritten = false
   /** Whether an operator's step wrote to pages all over the file. */
   isScattered = false
   readonly room: SqliteRoom
@@ -97,7 +99,8 @@ export class SqliteTransaction {
   begin(): void {
     this.#begin.run()
     const { data_version } = this.#version.get() as { data_version: unknown }
-    if (data_version === this.#seenVersion) return
+    this.haveOthersWritten = data_version !== this.#seenVersion
+    if (!this.haveOthersWritten) return
     this.#seenVersion = data_version
     this.queues.forget()
     this.joins.forgetHeld()

@@ -115,6 +115,15 @@ it('a watch ends when another store ends the job', async () => {
   expect(await watching).toEqual([{ queue: queue.name, id: 'a' }])
 })
 
+it('an operator hears that others write to the file, of whom each step keeps some waiting', async () => {
+  const store = await scene.opened()
+  const other = await scene.opened()
+  await store.enqueue([enqueueCall('a', 'b', 'c')])
+  await other.enqueue([enqueueCall('d')])
+  expect(await store.records.cancel(queue.name, { ids: ['a'] })).toEqual({ changed: 1, more: false, isAwaited: true })
+  expect(await store.records.cancel(queue.name, { ids: ['b'] })).toEqual({ changed: 1, more: false })
+})
+
 it('an idle store keeps no process alive', async () => {
   const script = `
     const { SqliteStore } = await import(process.env.STORE_MODULE)
