@@ -93,6 +93,50 @@ it('an error that `redact` hides is in no group of errors and in no live event',
   expect(stream).not.toContain('secret')
 })
 
+it('the reasons why a job waits have no error, step or group that `redact` hides', async () => {
+  const hourMs = 3_600_000
+  const failing = defineTask({
+    name: 'failing',
+    queue: 'mail',
+    retry: { max: 1, backoff: () => hourMs },
+    run: () => {
+      throw new Error('card 4242 secret refused')
+    },
+  })
+  const resting = defineTask({
+    name: 'resting',
+    queue: 'mail',
+    run: (_: undefined, ctx) => ctx.sleep('the secret rest', hourMs),
+  })
+  const scene = await WebScene.on(
+    'sqlite',
+    {
+      token,
+      redact: ({ error: _, failures: _failures, reason: _reason, group: _group, steps: _steps, ...job }) => job,
+    },
+    { tasks: [mail, failing, resting] },
+  )
+  await scene.mill.enqueue(failing, undefined, { id: 'failed' })
+  await scene.mill.enqueue(resting, undefined, { id: 'rests' })
+  await scene.run(['mail'])
+  await scene.mill.queue('mail').pause({ group: 'secret-acme' })
+  await scene.mill.enqueue(mail, { to: 'ada' }, { id: 'kept', group: 'secret-acme' })
+  const waitsOf = async (id: string) => {
+    const { text } = await scene.get(`queues/mail/jobs/${id}`)
+    expect(text).not.toContain('secret')
+    const { waits } = JSON.parse(text) as { waits: { why: string; text: string }[] }
+    return [waits[0]!.why, waits[0]!.text]
+  }
+
+  expect(await waitsOf('failed')).toEqual(['retry', expect.stringMatching(/^its attempt 2 is due in [\dhms ]+$/)])
+  expect((await waitsOf('rests'))[0]).toBe('delayed')
+  expect(await waitsOf('kept')).toEqual([
+    'paused',
+    'its group is paused; `millrace queues resume mail --group <group>` lets it go on',
+  ])
+  expect((await scene.get('queues/mail/jobs')).text).not.toContain('secret')
+})
+
 it('the running jobs of a worker are listed without the notes of their progress if there is a `redact`', async () => {
   let goOn = () => {}
   const gate = new Promise<void>((resolve) => {

@@ -188,7 +188,9 @@ export class QueueAdmin {
    * for (const { why, text } of await mill.queue('mail').explain()) console.log(why, text)
    */
   async explain(): Promise<WaitReason[]> {
-    return explainedQueue(await this.#parts.look(), this.name, this.#parts.clock.now())
+    const { isRedacted, shown } = this.#view
+    const isGroupHidden = (job: StoredJob) => isRedacted && shown(job).group !== job.group
+    return explainedQueue(await this.#parts.look(), this.name, this.#parts.clock.now(), isGroupHidden)
   }
 
   /**

@@ -42,7 +42,10 @@ export type ExplainedJob = Pick<
   JobRecord,
   'id' | 'queue' | 'task' | 'state' | 'group' | 'attempt' | 'runAt' | 'error' | 'suspect' | 'host' | 'worker'
 > &
-  Partial<Pick<JobRecord, 'expiresAt' | 'startedAt' | 'join' | 'awaits' | 'steps'>>
+  Partial<Pick<JobRecord, 'expiresAt' | 'startedAt' | 'join' | 'awaits' | 'steps'>> & {
+    /** Who asks must not learn its group: reasons do not name it. Default false. */
+    readonly isGroupHidden?: boolean
+  }
 
 /**
  * Why the job has not begun, the most decisive reason first. Empty if it has begun, or has ended. A job that is not due
@@ -72,7 +75,7 @@ function isReason(reason: WaitReason | undefined): reason is WaitReason {
 /** The reasons that stop the queue, or all its workers, until somebody acts. */
 function standstill(job: ExplainedJob, facts: WaitFacts): WaitReason[] {
   const { queue, depth, holds } = facts
-  const { queue: name, group } = job
+  const { queue: name, group, isGroupHidden } = job
   const isGroupPaused = holds.some(
     (hold) => hold.group !== undefined && hold.group === group && hold.forMs === undefined,
   )
@@ -81,9 +84,11 @@ function standstill(job: ExplainedJob, facts: WaitFacts): WaitReason[] {
       ? reason('paused', `its queue is paused; \`millrace queues resume ${name}\` lets it go on`)
       : undefined,
     isGroupPaused
-      ? reason('paused', `its group is paused; \`millrace queues resume ${name} --group ${group}\` lets it go on`, {
-          group,
-        })
+      ? reason(
+          'paused',
+          `its group is paused; \`millrace queues resume ${name} --group ${isGroupHidden ? '<group>' : group}\` lets it go on`,
+          { group: isGroupHidden ? undefined : group },
+        )
       : undefined,
     queue?.resharding === undefined
       ? undefined
@@ -129,18 +134,22 @@ function bounded(job: ExplainedJob, facts: WaitFacts): WaitReason[] {
 }
 
 /** The hold of its queue or its group, whichever ends later. */
-function held({ group }: ExplainedJob, { holds, now }: WaitFacts): WaitReason | undefined {
+function held({ group, isGroupHidden }: ExplainedJob, { holds, now }: WaitFacts): WaitReason | undefined {
   const own = holds.filter((hold) => hold.forMs !== undefined && (hold.group === undefined || hold.group === group))
   const longest = own.toSorted((a, b) => b.forMs! - a.forMs!)[0]
   if (longest === undefined) return undefined
-  const whose = longest.group === undefined ? 'its queue' : `its group '${longest.group}'`
+  const shown = isGroupHidden ? undefined : longest.group
+  const whose = longest.group === undefined ? 'its queue' : shown === undefined ? 'its group' : `its group '${shown}'`
   return reason('held', `${whose} is held for another ${formatDuration(longest.forMs!)}`, {
-    group: longest.group,
+    group: shown,
     until: new Date(now + longest.forMs!),
   })
 }
 
-function throttled({ group, queue }: ExplainedJob, { throttles, holds, now }: WaitFacts): WaitReason | undefined {
+function throttled(
+  { group, isGroupHidden, queue }: ExplainedJob,
+  { throttles, holds, now }: WaitFacts,
+): WaitReason | undefined {
   const state = throttles.get(group ?? '')
   if (state === undefined) return undefined
   const heldMs = holds
@@ -162,11 +171,12 @@ function throttled({ group, queue }: ExplainedJob, { throttles, holds, now }: Wa
   )
   const isOfGroup = byQueue === undefined && ofGroup !== undefined
   const used = byQueue ?? ofGroup
-  const whose = isOfGroup ? ` by ${group === undefined ? 'jobs without a group' : `group '${group}'`}` : ''
+  const starter = isGroupHidden ? 'its group' : group === undefined ? 'jobs without a group' : `group '${group}'`
+  const whose = isOfGroup ? ` by ${starter}` : ''
   const others = state.queues.filter((name) => name !== queue)
   const shared = others.length > 0 ? ` with queue ${others.join(', ')}` : ''
   const why = used === undefined ? '' : `: ${used}${whose}${shared}`
-  return reason('throttled', `${next}${why}`, { until, ...(isOfGroup && { group: group ?? '' }) })
+  return reason('throttled', `${next}${why}`, { until, ...(isOfGroup && !isGroupHidden && { group: group ?? '' }) })
 }
 
 /** The window that is used up, in words; undefined if none is: starts are spaced then, or were held back. */
@@ -182,7 +192,7 @@ function fullest(rules: readonly ThrottleRule[], hits: readonly number[]): strin
 
 /** Its `maxRunning`. */
 function full(job: ExplainedJob, { queue, depth, running }: WaitFacts): WaitReason | undefined {
-  const { group = '', id, queue: name } = job
+  const { group = '', isGroupHidden, id, queue: name } = job
   const { total, perGroup } = runningBounds(queue?.maxRunning)
   const shards = queue?.shards ?? 1
   const shard = shardOf(id, shards)
@@ -191,9 +201,10 @@ function full(job: ExplainedJob, { queue, depth, running }: WaitFacts): WaitReas
   // The list of running jobs is bounded, their count is not.
   const countInShard = shards === 1 ? depth.running : inShard.length
   const ofGroup = running.filter((other) => (other.group ?? '') === group)
+  const whoseGroup = isGroupHidden ? ' of its group' : group === '' ? ' that have no group' : ` of group '${group}'`
   const [bound, count, jobs, whose] =
     perGroup !== undefined && ofGroup.length >= perGroup
-      ? [perGroup, ofGroup.length, ofGroup, group === '' ? ' that have no group' : ` of group '${group}'`]
+      ? [perGroup, ofGroup.length, ofGroup, whoseGroup]
       : total !== undefined && countInShard >= Math.ceil(total / shards)
         ? [Math.ceil(total / shards), countInShard, inShard, shards === 1 ? '' : ' of its shard']
         : []
@@ -202,7 +213,7 @@ function full(job: ExplainedJob, { queue, depth, running }: WaitFacts): WaitReas
     'max-running',
     `${count} of at most ${bound} ${bound === 1 ? 'job' : 'jobs'}${whose} run in queue '${name}'`,
     {
-      ...(jobs === ofGroup && perGroup !== undefined && { group }),
+      ...(jobs === ofGroup && perGroup !== undefined && !isGroupHidden && { group }),
       jobs: named(jobs!),
     },
   )

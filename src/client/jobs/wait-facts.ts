@@ -53,8 +53,16 @@ export async function explainedJob(store: Store, job: ExplainedJob, now: number)
   return explain(job, { ...facts, ...place })
 }
 
-/** Why the first of the queue's ready jobs has not begun; a drain too, if there is one. */
-export async function explainedQueue(store: Store, queue: string, now: number): Promise<WaitReason[]> {
+/**
+ * Why the first of the queue's ready jobs has not begun; a drain too, if there is one. `isGroupHidden`: whether its group
+ * must not be named.
+ */
+export async function explainedQueue(
+  store: Store,
+  queue: string,
+  now: number,
+  isGroupHidden: (first: StoredJob) => boolean = () => false,
+): Promise<WaitReason[]> {
   const records = recordsOf(store)
   const stored = (await records.queues()).find(({ name }) => name === queue)
   if (stored === undefined) return []
@@ -62,7 +70,10 @@ export async function explainedQueue(store: Store, queue: string, now: number): 
     ? [reason('draining', `it refuses new jobs; \`millrace queues resume ${queue}\` lets it take them`)]
     : []
   const [first] = (await records.list(queue, { state: 'ready', by: 'time', limit: 1 })).jobs
-  if (first !== undefined) return [...draining, ...(await explainedJob(store, waitingJob(first), now))]
+  if (first !== undefined) {
+    const job = { ...waitingJob(first), isGroupHidden: isGroupHidden(first) }
+    return [...draining, ...(await explainedJob(store, job, now))]
+  }
   const paused = stored.paused
     ? [reason('paused', `it is paused; \`millrace queues resume ${queue}\` lets it go on`)]
     : []

@@ -8,6 +8,7 @@ import * as v from 'valibot'
 import type { PlaceChange } from '../../client/admin/job-place.js'
 import { type JobVerb, jobVerbs } from '../../client/admin/operator-verbs.js'
 import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import type { ExplainedJob } from '../../client/jobs/explain.js'
 import { explained, explainedJob } from '../../client/jobs/wait-facts.js'
 import { recordsOf } from '../../client/store-facets.js'
 import type { JobRecord, JobState } from '../../core/job/job.js'
@@ -190,8 +191,10 @@ export const jobEndpoints = [
     run: async ({ window, params: { queue = '' }, query }) => {
       const admin = await window.known(queue)
       const { jobs, cursor: next } = await window.pageWithJobs(query, admin.jobs.list)
-      const waits = await explained(await window.mill.adminParts.look(), queue, jobs, Date.now())
-      const items = jobs.map((job, i) => ({ ...window.shown(job), ...waitsIn(waits[i]!) }))
+      const shown = jobs.map((job) => window.shown(job))
+      const asked = jobs.map((job, i) => askedAs(job, shown[i]!))
+      const waits = await explained(await window.mill.adminParts.look(), queue, asked, Date.now())
+      const items = shown.map((job, i) => ({ ...job, ...waitsIn(waits[i]!) }))
       return { items, ...defined({ cursor: next }) }
     },
   }),
@@ -223,7 +226,7 @@ export const jobEndpoints = [
       const signals = signalsOf(window.mill, job.task).map(({ name }) => name)
       return {
         ...{ ...shown, ...(await familyOf(window, { queue, id }, shown)) },
-        ...waitsIn(await explainedJob(await window.mill.adminParts.look(), job, Date.now())),
+        ...waitsIn(await explainedJob(await window.mill.adminParts.look(), askedAs(job, shown), Date.now())),
         ...defined({ retry, leaseMs, signals: signals.length === 0 ? undefined : signals }),
       }
     },
@@ -357,6 +360,16 @@ export const jobEndpoints = [
 /** Why a job has not begun; left out if it has. */
 function waitsIn(waits: readonly WaitReason[]): { readonly waits?: readonly WaitReason[] } {
   return waits.length === 0 ? {} : { waits }
+}
+
+/** The job as its reasons are asked for: what they decide by is its own, and what they quote is as it is shown. */
+function askedAs(job: JobRecord, shown: JobRecord): ExplainedJob {
+  const { id, queue, task, state, attempt, runAt, suspect, group, startedAt, expiresAt } = job
+  const { suspect: _suspect, group: shownGroup, startedAt: _startedAt, expiresAt: _expiresAt, ...quoted } = shown
+  return {
+    ...{ ...quoted, id, queue, task, state, attempt, runAt, isGroupHidden: shownGroup !== group },
+    ...defined({ suspect, group, startedAt, expiresAt }),
+  }
 }
 
 /** The form of `idempotency-key`. */

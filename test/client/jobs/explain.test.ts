@@ -3,7 +3,7 @@
  * metrics tell it. `drills/page/standstill-page.drill.ts` looks at the page.
  */
 
-import { webHandler } from 'millrace/web'
+import { type WebOptions, webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { standstillReasons } from '#src/measures/mill-metrics.js'
 import { valuesIn } from '../../monitoring/exposition-text.js'
@@ -15,8 +15,8 @@ import { kinds, Scene, standstills } from './standstills.js'
 const headers = { authorization: `Bearer ${token}` }
 const rows = Object.entries(standstills)
 
-async function windowOn({ mill }: Scene): Promise<string> {
-  const window = webHandler(mill, { token })
+async function windowOn({ mill }: Scene, options: WebOptions = {}): Promise<string> {
+  const window = webHandler(mill, { token, ...options })
   onTestFinished(() => window.close())
   return served(window.node)
 }
@@ -82,6 +82,26 @@ describe.each(kinds)('on %s, why a job waits', (kind) => {
     ])
   })
 })
+
+it.each(rows.filter(([name]) => name.includes('group')))(
+  'the API names no group that is hidden, for %s',
+  async (_, row) => {
+    const scene = await Scene.on('memory', row.queues)
+    await scene.serve()
+    const job = await row.provoke(scene)
+    const url = await windowOn(scene, { redact: ({ group: _group, ...rest }) => rest })
+    const paths = [`queues/mail/jobs/${job.id}`, 'queues/mail/jobs', 'queues/mail']
+    const answers = await Promise.all(paths.map((path) => ask(`${url}/api/v1/${path}`, { headers })))
+    const [record, list, queue] = answers.map(
+      ({ json }) => json as { waits?: object[]; items?: { id: string; waits?: object[] }[] },
+    )
+    const waits = [record!.waits, list!.items!.find(({ id }) => id === job.id)!.waits, queue!.waits]
+
+    expect(JSON.stringify(waits)).not.toContain('acme')
+    for (const reasons of waits)
+      expect(reasons).toMatchObject([{ why: row.why, text: expect.stringContaining('its group') }])
+  },
+)
 
 it('a limit is explained by the count of the running jobs, however many there are', async () => {
   const scene = await Scene.on('memory', { mail: { maxRunning: 1_005 } })
