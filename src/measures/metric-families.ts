@@ -74,7 +74,7 @@ export const metricFamilies = {
   millrace_queue_standstill: {
     type: 'gauge',
     labels: ['queue', 'reason'],
-    help: '1 for each reason for which the first ready job of the queue has not begun. Only of the 20 queues whose jobs have been waiting longest.',
+    help: '1 for each reason for which the first ready job of the queue has not begun, and no-task if jobs are put back as no worker knows their task. Only of the 20 queues whose jobs have been waiting longest, and the 20 with the most scheduled jobs.',
   },
 
   millrace_jobs_processed_total: {

@@ -13,7 +13,7 @@ export const mostThrottles = 200
 export const mostWorkers = 200
 /** The lags of shards are left out for a queue with more shards. */
 export const mostShards = 32
-/** The queues that are asked why their jobs wait: those whose first job has been waiting longest. */
+/** The queues that are asked why their jobs wait: those whose first job has been waiting longest, or with the most scheduled ones. */
 export const mostStanding = 20
 
 /** Why the first ready job of a queue may have to wait. */
@@ -41,7 +41,7 @@ const queueShape = v.object({
   runningLimit: v.exactOptional(amount),
   /** Absent if the store does not know the workers. */
   workers: v.exactOptional(amount),
-  /** Why its first ready job has not begun; empty if nothing keeps it, or nobody asked. */
+  /** Why its first ready job has not begun, or jobs are put back; empty if nothing keeps them, or nobody asked. */
   standstill: v.array(v.picklist(standstillReasons)),
   /** For each recent hour: its beginning, then its counts as lists of numbers. */
   hours: v.array(v.array(amount)),

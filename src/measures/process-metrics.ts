@@ -75,6 +75,7 @@ export const troubleEvents = [
   'slot.retired',
   'loop.blocked',
   'queue.damaged',
+  'task.unknown',
   'schedule.missed',
   'schedule.refused',
   'worker.failed',

@@ -100,7 +100,11 @@ function standstill(job: ExplainedJob, facts: WaitFacts): WaitReason[] {
   ].filter(isReason)
 }
 
-function unserved({ queue, task }: ExplainedJob, { workers }: WaitFacts): WaitReason | undefined {
+/** That no worker takes jobs of its queue, or none knows its task. Undefined if one does, or nobody can know. */
+export function unserved(
+  { queue, task }: Pick<ExplainedJob, 'queue' | 'task'>,
+  { workers }: Pick<WaitFacts, 'workers'>,
+): WaitReason | undefined {
   if (workers === undefined) return undefined
   const taking = workers.serving.filter(({ state }) => state !== 'stopping')
   if (taking.length === 0) {

@@ -14,7 +14,7 @@ import type { ThrottleState, Throttles } from '../../stores/contract/throttles.j
 import { slotAt, stepMs } from '../../stores/rules/history-slots.js'
 import { noCounts } from '../../stores/rules/queue-counts.js'
 import { recordsOf } from '../store-facets.js'
-import { type ExplainedJob, explain, reason, type WaitFacts } from './explain.js'
+import { type ExplainedJob, explain, reason, unserved, type WaitFacts } from './explain.js'
 
 /** Jobs of one page. */
 const pageSize = 200
@@ -81,16 +81,22 @@ export async function explainedQueue(
 }
 
 /**
- * Why no worker can run jobs that were put back for later: that none knows their task. By task, of the first 200 jobs that were
- * put back. Most of the time such a job is not ready, and `explainedQueue` does not see it.
+ * Why no worker can run jobs that were put back for later: that none knows their task. By task, of the first `most` scheduled
+ * jobs, at most 200; `workers`: those that take jobs of the queue. Most of the time such a job is not ready, and neither
+ * `explainedQueue` nor `explainedHead` sees it.
  */
-export async function unknownTasks(store: Store, queue: string, now: number): Promise<Map<string, WaitReason[]>> {
-  const { jobs } = await recordsOf(store).list(queue, { state: 'scheduled', by: 'time', limit: pageSize })
-  const putBack = jobs.filter(({ error }) => error !== undefined).map(waitingJob)
-  const reasons = (await explained(store, queue, putBack, now)).map((all) => all.find(({ why }) => why === 'no-task'))
+export async function unknownTasks(
+  store: Store,
+  queue: string,
+  workers: Attendance | undefined,
+  most = pageSize,
+): Promise<Map<string, WaitReason[]>> {
+  const { jobs } = await recordsOf(store).list(queue, { state: 'scheduled', by: 'time', limit: most })
   const byTask = new Map<string, WaitReason[]>()
-  for (const [i, { task }] of putBack.entries())
-    if (reasons[i] !== undefined) byTask.set(task, [...(byTask.get(task) ?? []), reasons[i]])
+  for (const job of jobs) {
+    const reason = job.error === undefined ? undefined : unserved(job, { workers })
+    if (reason?.why === 'no-task') byTask.set(job.task, [...(byTask.get(job.task) ?? []), reason])
+  }
   return byTask
 }
 
@@ -151,7 +157,8 @@ async function limitFacts(
   return { holds: held?.holds ?? [], throttles, running }
 }
 
-async function workersOf(store: Store, queue: string): Promise<WaitFacts['workers']> {
+/** The workers that take jobs of the queue; undefined if the store keeps no registry. */
+export async function workersOf(store: Store, queue: string): Promise<Attendance | undefined> {
   const workers = await store.workers?.list()
   return workers && attendanceOf(workers.filter(({ queues }) => queues.includes(queue)))
 }

@@ -1,10 +1,11 @@
 /**
  * The mill reader: reads the metrics of a mill for one scrape, with a bounded number of calls: four, one for each throttle,
- * at most 200, and up to four for each of the 20 queues whose jobs have been waiting longest. While a queue is damaged all
- * queues are counted one by one.
+ * at most 200, up to four for each of the 20 queues whose jobs have been waiting longest, and one for each of the 20 queues
+ * with the most scheduled jobs. While a queue is damaged all queues are counted one by one.
  */
 
-import { explainedHead } from '../../client/jobs/wait-facts.js'
+import { explainedHead, unknownTasks } from '../../client/jobs/wait-facts.js'
+import type { WaitCause } from '../../core/job/wait-reason.js'
 import { defined } from '../../core/values/defined.js'
 import { hourNumbers } from '../../measures/history-counters.js'
 import {
@@ -97,7 +98,13 @@ interface Asking {
   readonly attempt: Attempt
 }
 
-/** Why the first ready job has not begun, by queue, of those whose first job has been waiting longest. */
+/** The scheduled jobs of a queue that are looked at: those that are due next. */
+const mostPutBack = 20
+
+/**
+ * Why the first ready job has not begun, by queue, of those whose first job has been waiting longest; and whether jobs are
+ * put back as no worker knows their task, of those with the most scheduled jobs.
+ */
 async function standstillsOf(
   store: Store,
   queues: readonly NamedQueue[],
@@ -105,18 +112,28 @@ async function standstillsOf(
   { attendance, now, attempt }: Asking,
 ): Promise<ReadonlyMap<string, StandstillReason[]>> {
   if (store.records === undefined) return new Map()
-  const waiting = queues.flatMap(({ stored: queue }, i) => {
+  const known = queues.flatMap(({ stored: queue }, i) => {
     const depth = depths[i]!
-    return queue === undefined || depth instanceof Error || depth.ready === 0 ? [] : [{ queue, depth }]
+    return queue === undefined || depth instanceof Error ? [] : [{ queue, depth }]
   })
-  const longest = waiting.sort((a, b) => b.depth.lagMs - a.depth.lagMs).slice(0, mostStanding)
-  const found = longest.map(async (one) => {
-    const { name } = one.queue
-    const workers = attendance && attendanceIn(name, attendance)
-    const reasons = (await attempt('queue', explainedHead(store, { ...one, workers }, now))) ?? []
-    return [name, standstillReasons.filter((why) => reasons.some((reason) => reason.why === why))] as const
-  })
-  return new Map(await Promise.all(found))
+  const served = known.map((one) => ({ ...one, workers: attendance && attendanceIn(one.queue.name, attendance) }))
+  const waiting = served.filter(({ depth }) => depth.ready > 0).sort((a, b) => b.depth.lagMs - a.depth.lagMs)
+  const later = served.filter(({ depth }) => depth.scheduled > 0)
+  const fullest = later.sort((a, b) => b.depth.scheduled - a.depth.scheduled)
+  const found = await Promise.all([
+    ...waiting.slice(0, mostStanding).map(async (one) => {
+      const reasons = await attempt('queue', explainedHead(store, one, now))
+      return [one.queue.name, reasons ?? []] as const
+    }),
+    ...fullest.slice(0, mostStanding).map(async ({ queue: { name }, workers }) => {
+      const byTask = await attempt('queue', unknownTasks(store, name, workers, mostPutBack))
+      return [name, [...(byTask?.values() ?? [])].flat()] as const
+    }),
+  ])
+  const causes = new Map<string, Set<WaitCause>>()
+  for (const [name, reasons] of found)
+    causes.set(name, new Set([...(causes.get(name) ?? []), ...reasons.map(({ why }) => why)]))
+  return new Map([...causes].map(([name, all]) => [name, standstillReasons.filter((why) => all.has(why))]))
 }
 
 /** The workers that take jobs of the queue. */

@@ -3,12 +3,13 @@
  * queues that stand still.
  */
 
-import { explainedQueue, unknownTasks } from '../../../client/jobs/wait-facts.js'
+import { explainedQueue, unknownTasks, workersOf } from '../../../client/jobs/wait-facts.js'
 import type { WaitReason } from '../../../core/job/wait-reason.js'
 import type { Queue } from '../../../core/queue/queue.js'
 import { sameRules, sameThrottle, type Throttle, throttleText } from '../../../core/queue/throttle.js'
 import { formatDuration } from '../../../core/values/duration.js'
 import type { Mill } from '../../../mill/mill.js'
+import type { QueueDepth } from '../../../stores/contract/queue-depth.js'
 import type { StoredQueue } from '../../../stores/contract/queue-settings.js'
 import type { FsckFinding } from '../../../stores/contract/store-health.js'
 import { error, ok, warning } from '../../../stores/rules/findings.js'
@@ -100,26 +101,26 @@ export async function standstills(mill: Mill, stored: readonly StoredQueue[]): P
   if (store.records === undefined || stored.length === 0) return []
   const { now, depths } = await store.depth(stored.map(({ name }) => name))
   const found = await Promise.all(
-    depths
-      .filter(({ ready, lagMs }) => ready > 0 && lagMs >= stillAfterMs)
-      .map(async ({ queue, ready, running, lagMs }): Promise<FsckFinding[]> => {
-        const reasons = await explainedQueue(store, queue, now)
-        const reason = reasons.find((one) => one.standing && one.why !== 'draining')
-        const text = (why: string) =>
-          `${ready === 1 ? '1 job waits' : `${ready} jobs wait`} in queue '${queue}', the first for ${formatDuration(lagMs)}: ${why}.`
-        if (reason !== undefined) return [warning('queue', text(reason.text))]
-        const limit = running === 0 ? reasons.find(({ why }) => limits.includes(why)) : undefined
-        return limit === undefined ? [] : [ok('queue', text(limit.text))]
-      }),
+    depths.map(async (depth): Promise<FsckFinding[]> => {
+      const { queue, ready, lagMs, scheduled } = depth
+      const reasons = ready > 0 && lagMs >= stillAfterMs ? await explainedQueue(store, queue, now) : []
+      // The finding about the head says it already.
+      const isTold = scheduled === 0 || reasons.some(({ why }) => why === 'no-task')
+      const putBack = isTold ? [] : [...(await unknownTasks(store, queue, await workersOf(store, queue))).values()]
+      return [...headFindings(depth, reasons), ...putBack.map((all) => putBackOf(queue, all))]
+    }),
   )
-  const putBack = await Promise.all(
-    depths
-      .filter(({ ready, lagMs, scheduled }) => scheduled > 0 && !(ready > 0 && lagMs >= stillAfterMs))
-      .map(async ({ queue }) =>
-        [...(await unknownTasks(store, queue, now)).values()].map((all) => putBackOf(queue, all)),
-      ),
-  )
-  return [...found.flat(), ...putBack.flat()]
+  return found.flat()
+}
+
+/** What keeps the first ready job of a queue, and with it all others. */
+function headFindings({ queue, ready, running, lagMs }: QueueDepth, reasons: readonly WaitReason[]): FsckFinding[] {
+  const reason = reasons.find((one) => one.standing && one.why !== 'draining')
+  const text = (why: string) =>
+    `${ready === 1 ? '1 job waits' : `${ready} jobs wait`} in queue '${queue}', the first for ${formatDuration(lagMs)}: ${why}.`
+  if (reason !== undefined) return [warning('queue', text(reason.text))]
+  const limit = running === 0 ? reasons.find(({ why }) => limits.includes(why)) : undefined
+  return limit === undefined ? [] : [ok('queue', text(limit.text))]
 }
 
 function putBackOf(queue: string, reasons: readonly WaitReason[]): FsckFinding {
