@@ -21,6 +21,25 @@ const missedWords = {
   changed: 'due when its times were changed',
 } as const
 
+type NamedTrouble =
+  | ('queue.damaged' | 'queue.mended')
+  | ('schedule.missed' | 'schedule.refused' | 'schedule.foreign' | 'schedule.lost')
+
+/** What befell a queue or a schedule, in the words of every log. The name of the queue or the schedule comes before. */
+export const troubleWords: { readonly [Name in NamedTrouble]: (event: EventMap[Name]) => string } = {
+  'queue.damaged': ({ error, retryMs }) =>
+    `damaged and left out, checked again in ${formatDuration(retryMs)}: ${messageOf(error)}`,
+  'queue.mended': () => 'mended: its jobs are taken again',
+  'schedule.missed': ({ enqueued, leftOut, reason }) =>
+    `missed ticks, ${missedWords[reason]}: enqueued now ${enqueued}, left out ${leftOut}`,
+  'schedule.refused': ({ error, reason, retryMs }) =>
+    `could not enqueue: ${error === undefined ? `its queue is ${reason}` : messageOf(error)}; tried again in ${formatDuration(retryMs)}`,
+  'schedule.foreign': ({ declaredBy, by }) =>
+    `schedules of the configuration '${declaredBy}' are in this store and are left alone by '${by}': if that is a service of its own, a namespace keeps the two apart; if it is gone, remove them by \`millrace schedules remove <name>\``,
+  'schedule.lost': ({ restored }) =>
+    `the store had lost its schedules: those of the configuration are written again (${restored.length}), those that were set at run time are gone`,
+}
+
 const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine } = {
   'job.dropped': () => [
     'warn',
@@ -106,41 +125,35 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
     `\`context\` could not open what the handlers need, ${retryMs === undefined ? 'and no job is taken' : 'and is tried again before a job is taken'}: ${messageOf(error)}`,
     { retryMs },
   ],
-  'queue.damaged': ({ error, ...queue }) => [
-    'error',
-    `queue damaged and left out, checked again in ${formatDuration(queue.retryMs)}: ${messageOf(error)}`,
-    queue,
-  ],
-  'queue.mended': () => ['info', 'queue mended: its jobs are taken again'],
+  'queue.damaged': (event) => {
+    const { error: _, ...queue } = event
+    return ['error', `queue ${troubleWords['queue.damaged'](event)}`, queue]
+  },
+  'queue.mended': (event) => ['info', `queue ${troubleWords['queue.mended'](event)}`],
   'queue.unserved': (job) => ['warn', `a result has not come for 10s: ${unservedText(job.queue)}`],
   'schedule.skipped': ({ ticks }) => [
     'info',
     `schedule skipped ${ticks === 1 ? 'a tick' : `${ticks} ticks`}: its last job is not done`,
   ],
-  'schedule.missed': ({ enqueued, leftOut, reason }) => [
-    'warn',
-    `schedule missed ticks, ${missedWords[reason]}: enqueued now ${enqueued}, left out ${leftOut}`,
-  ],
-  'schedule.refused': ({ error, ...schedule }) => [
-    'warn',
-    `schedule could not enqueue: ${error === undefined ? `its queue is ${schedule.reason}` : messageOf(error)}; tried again in ${formatDuration(schedule.retryMs)}`,
-    schedule,
-  ],
+  'schedule.missed': (event) => ['warn', `schedule ${troubleWords['schedule.missed'](event)}`],
+  'schedule.refused': (event) => {
+    const { error: _, ...schedule } = event
+    return ['warn', `schedule ${troubleWords['schedule.refused'](event)}`, schedule]
+  },
   'schedule.reconciled': (schedule) => [
     schedule.change === 'removed' || schedule.takenFrom !== undefined ? 'warn' : 'info',
     schedule.takenFrom === undefined
       ? `schedule ${schedule.change}, to match the configuration`
       : `schedule taken from the configuration '${schedule.takenFrom}': if that is another service, each takes it from the other whenever it starts. Give the schedule another name, or each service a namespace of its own`,
   ],
-  'schedule.foreign': ({ schedules, declaredBy, by }) => [
+  'schedule.foreign': (event) => {
+    const { schedules, declaredBy } = event
+    return ['warn', troubleWords['schedule.foreign'](event), { schedules: schedules.slice(0, mostNamed), declaredBy }]
+  },
+  'schedule.lost': (event) => [
     'warn',
-    `schedules of the configuration '${declaredBy}' are in this store and are left alone by '${by}': if that is a service of its own, a namespace keeps the two apart; if it is gone, remove them by \`millrace schedules remove <name>\``,
-    { schedules: schedules.slice(0, mostNamed), declaredBy },
-  ],
-  'schedule.lost': ({ restored }) => [
-    'warn',
-    `the store had lost its schedules: those of the configuration are written again (${restored.length}), those that were set at run time are gone`,
-    { restored: restored.slice(0, mostNamed) },
+    troubleWords['schedule.lost'](event),
+    { restored: event.restored.slice(0, mostNamed) },
   ],
   'hook.failed': ({ hook, error }) => ['error', `${hook} threw: ${messageOf(error)}`, { hook }],
   'worker.started': () => ['info', 'worker started'],

@@ -4,6 +4,7 @@ import type { EventMap, EventName, JobRef, RecycleReason } from '../../core/even
 import type { JobState } from '../../core/job/job.js'
 import { messageOf, namesText } from '../../core/messages/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
+import { troubleWords } from '../../mill/log-events.js'
 import type { Mill } from '../../mill/mill.js'
 import { printable, shortened } from '../printable.js'
 import type { StopCause } from '../process/stop-request.js'
@@ -61,6 +62,12 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
     `store: ${call} failed, ${retryMs === undefined ? 'not tried again' : againIn(retryMs)}: ${messageOf(error)}`,
   'context.failed': ({ error, retryMs }) =>
     `context: could not be opened, ${retryMs === undefined ? 'no job is taken' : againIn(retryMs)}: ${messageOf(error)}`,
+  'queue.damaged': (event) => `queue '${event.queue}' is ${troubleWords['queue.damaged'](event)}`,
+  'queue.mended': (event) => `queue '${event.queue}' is ${troubleWords['queue.mended'](event)}`,
+  'schedule.missed': (event) => `schedule '${event.schedule}' ${troubleWords['schedule.missed'](event)}`,
+  'schedule.refused': (event) => `schedule '${event.schedule}' ${troubleWords['schedule.refused'](event)}`,
+  'schedule.foreign': troubleWords['schedule.foreign'],
+  'schedule.lost': troubleWords['schedule.lost'],
   'hook.failed': ({ hook, error }) => `${hook} threw: ${messageOf(error)}`,
 }
 

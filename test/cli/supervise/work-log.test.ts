@@ -68,6 +68,32 @@ describe('the work log', () => {
       { worker: 'w1', error: new Error('page 7\nis damaged') },
       'takes no more jobs: page 7\\nis damaged',
     ],
+    [
+      'queue.damaged',
+      { queue: 'mail', shard: 0, error: new Error('foreign keys'), retryMs: 30_000 },
+      "queue 'mail' is damaged and left out, checked again in 30s: foreign keys",
+    ],
+    ['queue.mended', { queue: 'mail' }, "queue 'mail' is mended: its jobs are taken again"],
+    [
+      'schedule.missed',
+      { schedule: 'nightly', queue: 'mail', tickAt: 0, enqueued: 1, leftOut: 2, reason: 'late' },
+      "schedule 'nightly' missed ticks, as no worker was there: enqueued now 1, left out 2",
+    ],
+    [
+      'schedule.refused',
+      { schedule: 'nightly', queue: 'mail', tickAt: 0, reason: 'draining', error: undefined, retryMs: 1_000 },
+      "schedule 'nightly' could not enqueue: its queue is draining; tried again in 1s",
+    ],
+    [
+      'schedule.foreign',
+      { declaredBy: 'other', schedules: ['a'], by: 'mine' },
+      "schedules of the configuration 'other' are in this store and are left alone by 'mine': if that is a service of its own, a namespace keeps the two apart; if it is gone, remove them by `millrace schedules remove <name>`",
+    ],
+    [
+      'schedule.lost',
+      { restored: ['nightly'] },
+      'the store had lost its schedules: those of the configuration are written again (1), those that were set at run time are gone',
+    ],
   ])('prints %s in words that cannot control the terminal', (name, event, words) => {
     const { events, lines } = listening()
     events.emit(name, event as never)

@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { run, runJson } from '../command-in-process.js'
 import { CommandProcess, runProcess, runProcessJson } from '../command-process.js'
-import { project, projectFiles, root, tasksFile } from '../project.js'
+import { configFile, project, projectFiles, root, tasksFile } from '../project.js'
 
 interface Stats {
   totals: Record<string, number>
@@ -69,6 +69,22 @@ describe('millrace work', () => {
     expect(stdout).toMatch(/started on sqlite:jobs\.db, queues default:40 slow:5, 10 at once\n/)
     expect(stdout).toMatch(/buried default fail bad, no-retries: no such luck\n/)
     expect(stdout).toMatch(/stopped after .*: 0 done, 1 failed, 1 buried\n$/)
+  })
+
+  it('prints that a schedule could not enqueue, as JSON and as text', async () => {
+    const schedules = "schedules: { often: { every: '1s', task: echo } },"
+    const cwd = project({ ...projectFiles, 'millrace.config.js': configFile.replace('tasks:', `${schedules} tasks:`) })
+    await run('queues drain default', { cwd })
+    const worker = new CommandProcess('work --json', { cwd })
+    expect(await worker.events('schedule.refused')).toMatchObject([
+      { schedule: 'often', queue: 'default', reason: 'draining' },
+    ])
+    worker.kill('SIGTERM')
+    await worker.end()
+    const human = new CommandProcess('work', { cwd })
+    await human.stdoutMatches(/schedule 'often' could not enqueue: its queue is draining; tried again in /)
+    human.kill('SIGTERM')
+    expect(await human.end()).toMatchObject({ code: 0, stderr: '' })
   })
 
   it('runs the tasks of a module without a configuration, on the store of the environment', async () => {
