@@ -5,6 +5,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
+import { hasCode } from '../core/errors.js'
 import { messageOf } from '../core/messages/describe.js'
 import { systemClock } from '../core/platform/clock.js'
 import { acceptedFormat, expositionTypes, type MetricSamples } from '../measures/exposition.js'
@@ -27,6 +28,8 @@ const metricsPath = '/metrics'
 
 /** Scrapes within this time share one reading of the store. */
 const keptMs = 1_000
+/** Questions about the health of a store that charges for calls share one answer within this time. */
+const paidMs = 10_000
 
 /** The endpoint of the metrics for Prometheus: those of the store, and those of this process. */
 class MetricsEndpoint {
@@ -127,6 +130,8 @@ class MountedWindow {
   readonly #metrics: MetricsEndpoint
   readonly #api: (asked: ApiRequest) => Promise<Response>
   readonly #files = pageFiles(pageFolder)
+  /** The latest question to a store that charges for calls. */
+  #asked: { readonly at: number; readonly answer: Promise<unknown> } | undefined
 
   constructor(
     window: MillWindow,
@@ -211,11 +216,24 @@ class MountedWindow {
 
   /** Whether the store answers. The answer names nothing. */
   async #health(): Promise<Response> {
-    const isWell = await this.#window.mill.depths([]).then(
+    const isWell = await this.#ask().then(
       () => true,
-      () => false,
+      // It has answered.
+      (error: unknown) => hasCode(error, 'queue-unknown'),
     )
     return Response.json({ status: isWell ? 'ok' : 'failing' }, { status: isWell ? 200 : 503 })
+  }
+
+  /** Rejects if the store does not answer. */
+  async #ask(): Promise<unknown> {
+    const { mill } = this.#window
+    const { metered } = (await mill.adminParts.look()).traits
+    if (!metered) return mill.depths([])
+    // For no queue it would make no call.
+    const at = systemClock.mono()
+    if (this.#asked === undefined || at - this.#asked.at >= paidMs)
+      this.#asked = { at, answer: mill.depths([...mill.queues.keys()].slice(0, 1)) }
+    return this.#asked.answer
   }
 
   #failure(error: unknown): Response {

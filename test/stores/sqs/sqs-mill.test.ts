@@ -1,7 +1,8 @@
 /** A mill on SQS: what its workers do there, and what it costs. */
 
 import { defineOrderedTask, defineTask, UnrecoverableError } from 'millrace'
-import { describe, expect, it } from 'vitest'
+import { type WebHandler, webHandler } from 'millrace/web'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { newKey } from '../../core/seal-keys.js'
 import { nextEvent, recorded } from '../../next-event.js'
 import { testMillOn } from '../../test-mill.js'
@@ -138,5 +139,26 @@ describe('a mill on SQS', () => {
     // How full the batches are depends on the machine: `npm run bench -- sqs` has the figure. One by one it would be three a job.
     expect(calls.byKind.SendMessageBatch).toBe(count / 10)
     expect(calls.total).toBeLessThan(count)
+  })
+
+  it('answers on the health of its dashboard whether SQS does, with two calls in ten seconds', async () => {
+    const { store, calls } = await freshStore()
+    const mill = testMillOn(store, { tasks: [defineTask({ name: 'work' })] })
+    await mill.createQueues()
+    const health = (window: WebHandler) =>
+      window.fetch(new Request('http://localhost/health'), { address: '127.0.0.1' }).then(({ status }) => status)
+    const windowOn = () => {
+      const window = webHandler(mill)
+      onTestFinished(() => window.close())
+      return window
+    }
+    const before = windowOn()
+    const asked = calls.byKind.GetQueueAttributes ?? 0
+
+    expect(await Promise.all([health(before), health(before)])).toEqual([200, 200])
+    expect(await health(before)).toBe(200)
+    expect(calls.byKind.GetQueueAttributes).toBe(asked + 2)
+    await service().inject({ call: 'GetQueueAttributes', error: 'AccessDenied', status: 403, times: 2 })
+    expect(await health(windowOn())).toBe(503)
   })
 })
