@@ -220,6 +220,18 @@ describe('a scrape', () => {
     expect(calls.length).toBe(4 + 20 * 2)
   })
 
+  it('looks for jobs that are put back in the 20 queues with the most scheduled jobs, and in no others', async () => {
+    const { store, calls } = counted(new MemoryStore())
+    const mill = testMillOn(store, { queues: many(30), tasksElsewhere: ['away'] })
+    for (const [i, queue] of Object.keys(many(30)).entries())
+      for (let n = 0; n <= i; n += 1) await mill.enqueueNamed('away', {}, { queue, delay: '1h' })
+    calls.length = 0
+    await textOf(mill)
+
+    expect(calls.filter((call) => call === 'records.list')).toHaveLength(20)
+    expect(calls.length).toBe(4 + 20)
+  })
+
   it('counts a worker of another machine that has not reported for 30 s as silent, and for no queue', async () => {
     let now = Date.now()
     const store = new MemoryStore({ now: () => now, mono: () => now })
