@@ -3,6 +3,9 @@
 import { describe, expect, it } from 'vitest'
 import { pagesOf } from '#src/core/values/pages.js'
 import type { ListQuery } from '#src/stores/contract/job-records.js'
+import { listIn } from '#src/stores/redis/client/redis-reply.js'
+import { type ShardKey, shardTag } from '#src/stores/redis/redis-keys.js'
+import { shardOf } from '#src/stores/rules/payloads.js'
 import { queue, RedisScene, settings, sharedRedis } from './redis-scene.js'
 
 const { client } = await sharedRedis()
@@ -83,6 +86,47 @@ describe('a listing by time goes on where it found the last job of a page', () =
     )
 
     expect(ids).toEqual(['d', 'e', 'f'])
+  })
+})
+
+describe('a listing by time has each job once', () => {
+  const lowest = ['a', 'b', 'c', 'd', 'e', 'f', 'g'].map((letter) => `${letter}-1`)
+  const inShard = (shard: number, from: readonly string[]) => from.find((id) => shardOf(id, 2) === shard)!
+  const highest = lowest.map((id) => `z-${id}`)
+
+  it.each([
+    ['dead', 0],
+    ['dead', 1],
+    ['completed', 0],
+    ['completed', 1],
+  ] as const)('if jobs of two shards are %s at one moment, and shard %i has the first id', async (state, first) => {
+    const scene = new RedisScene(client)
+    await scene.store.open([{ ...settings, shards: 2 }])
+    const ids = [inShard(first, lowest), inShard(1 - first, highest)]
+    await scene.add(...ids.map((id) => ({ id })))
+    for (const claim of await scene.take(2))
+      await scene.end(
+        claim,
+        state === 'dead'
+          ? { kind: 'bury', error: 'broken', reason: 'unrecoverable' }
+          : { kind: 'complete', result: { payload: '1', keepMs: 600_000 } },
+      )
+    // Each shard counts its own ends, so that those of two may have the same moment and number.
+    const place = Buffer.from('019000000000000000000007', 'hex')
+    for (const shard of [0, 1]) {
+      const key = `${shardTag(scene.namespace, queue, shard, 2)}:${state satisfies ShardKey}`
+      const [member] = listIn(await client.command('ZRANGE', [key, '0', '-1'])) as [Buffer]
+      await client.command('ZREM', [key, member])
+      await client.command('ZADD', [key, '0', Buffer.concat([place, member.subarray(12)])])
+    }
+
+    const listed: string[] = []
+    for await (const { jobs } of pagesOf((from) =>
+      scene.store.records.list(queue, { by: 'time', state, limit: 1, ...from }),
+    ))
+      listed.push(...jobs.map(({ id }) => id))
+
+    expect(listed).toEqual(ids.toReversed())
   })
 })
 

@@ -43,7 +43,9 @@ export class RedisListing {
         query.by === 'id' ? this.#byId(shard, query, after, isLifo) : this.#bySection(shard, query, after, isLifo),
       ),
     )
-    const found = pages.flat().sort((a, b) => comparePositions(a.position, b.position))
+    const isBackwards = query.by === 'time' && queue.layout.kind === 'plain'
+    const compare = isBackwards ? compareEndsBackwards : comparePositions
+    const found = pages.flat().sort((a, b) => compare(a.position, b.position))
     const page = found.slice(0, query.limit)
     const jobs = page.flatMap(({ job }) => (query.group === undefined || job.group === query.group ? [job] : []))
     return found.length > page.length ? { jobs, cursor: cursorAt(page.at(-1)!.position, query.by) } : { jobs }
@@ -164,6 +166,17 @@ function idIn(place: ListPosition): string {
   return String(place.at(-1))
 }
 
+/**
+ * The order of a plain queue's listing by time. Its completed and dead jobs are read from the end of their keys: of those with
+ * equal numbers, which only jobs of different shards have, the last id comes first.
+ */
+function compareEndsBackwards(a: ListPosition, b: ListPosition): number {
+  const byNumbers = comparePositions(a.slice(0, -1), b.slice(0, -1))
+  if (byNumbers !== 0) return byNumbers
+  const byId = compareBytes(idIn(a), idIn(b))
+  return endHeads.includes(a[0]) ? -byId : byId
+}
+
 /** The claims come in no order. */
 function pageOfClaims(reply: RedisReply, after: ListPosition | undefined, most: number): SectionPage {
   const left = rowsIn(reply, 2)
@@ -239,6 +252,11 @@ const sections: readonly Section[] = [
   { name: 'completed', states: ['completed'], head: [4], ...byEnd },
   { name: 'dead', states: ['dead'], head: [5], ...byEnd },
 ]
+
+/** What the positions of completed and dead jobs begin with. */
+const endHeads: readonly unknown[] = sections.flatMap(({ name, head }) =>
+  name === 'completed' || name === 'dead' ? head : [],
+)
 
 /** A live job, or the entry in the morgue, which comes after it. A plain queue has its dead jobs among the live. */
 type ListedKind = 'live' | 'dead'
