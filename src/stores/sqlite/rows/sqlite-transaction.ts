@@ -99,8 +99,8 @@ export class SqliteTransaction {
   begin(): void {
     this.#begin.run()
     const { data_version } = this.#version.get() as { data_version: unknown }
-    this.haveOthersWritten = data_version !== this.#seenVersion
-    if (!this.haveOthersWritten) return
+    this.haveOthersWritten = data_version !== this.#seenVersion && this.#seenVersion !== undefined
+    if (data_version === this.#seenVersion) return
     this.#seenVersion = data_version
     this.queues.forget()
     this.joins.forgetHeld()

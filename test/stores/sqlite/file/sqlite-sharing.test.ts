@@ -115,7 +115,7 @@ it('a watch ends when another store ends the job', async () => {
   expect(await watching).toEqual([{ queue: queue.name, id: 'a' }])
 })
 
-it('an operator hears that others write to the file, of whom each step keeps some waiting', async () => {
+it('an operator hears that other processes write to the file, whose writers its steps keep waiting', async () => {
   const store = await scene.opened()
   const other = await scene.opened()
   await store.enqueue([enqueueCall('a', 'b', 'c')])
