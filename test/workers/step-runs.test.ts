@@ -79,6 +79,57 @@ describe.each(kinds)('a worker on %s', (kind) => {
     expect(await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })).toEqual([2, 4, 6])
   })
 
+  it('keeps a step that is under way when the job begins to wait', async () => {
+    let calls = 0
+    let finish = () => {}
+    const sent = new Promise<void>((resolve) => {
+      finish = resolve
+    })
+    const order = taskOf(async (ctx) => {
+      const step = ctx.step('mail', async () => {
+        calls += 1
+        setImmediate(() => setImmediate(finish))
+        await sent
+        return 'sent'
+      })
+      const [mail, answer] = await Promise.all([step, ctx.waitFor(stopped)])
+      return [mail, answer ?? 'none']
+    })
+    const mill = millOn(kind, [order])
+    const released = nextEvent(mill, 'job.released')
+    await mill.worker().start()
+    const job = await mill.enqueue(order, undefined)
+    await released
+    await mill.signal(job, stopped)
+    expect(await job.result({ timeout: '10s' })).toEqual(['sent', 'none'])
+    expect(calls).toBe(1)
+  })
+
+  it('keeps a step that is under way when another throws', async () => {
+    const calls: string[] = []
+    let finish = () => {}
+    const sent = new Promise<void>((resolve) => {
+      finish = resolve
+    })
+    const order = taskOf((ctx) =>
+      Promise.all([
+        ctx.step('slow', async () => {
+          calls.push('slow')
+          await sent
+        }),
+        ctx.step('throws', () => {
+          calls.push('throws')
+          setImmediate(() => setImmediate(finish))
+          if (calls.length === 2) throw new Error('no')
+        }),
+      ]),
+    )
+    const mill = millOn(kind, [order])
+    await mill.worker().start()
+    await (await mill.enqueue(order, undefined)).result({ timeout: '10s' })
+    expect(calls).toEqual(['slow', 'throws', 'throws'])
+  })
+
   it('sleeps without a slot and without an attempt, and goes on after it', async () => {
     const runs: number[] = []
     const order = taskOf(async (ctx) => {

@@ -95,8 +95,11 @@ export class Executor {
       if (execution.endsInside && refusal === undefined) verdict = this.#failed(execution, execution, notCommitted())
     } catch (error) {
       thrown = error
+      // A step beside the one that threw: its result is kept as long as the run lasts.
+      await execution.stepsEnded()
       verdict = this.#verdictOnAbort(execution, execution, execution.abortReason, error)
     }
+    if (execution.suspension !== undefined) await execution.stepsEnded()
     if (execution.endsInside) verdict = { ...verdict, endsInside: true }
     // Whatever a middleware returned or threw.
     if (execution.isLate) verdict = tooLate

@@ -68,6 +68,8 @@ export class JobSteps {
   readonly #client: StepsClient
   /** The names given in this run. */
   readonly #given = new Set<string>()
+  /** The steps whose functions may still run. */
+  readonly #underWay = new Set<Promise<unknown>>()
   #known: Promise<KnownSteps> | undefined
 
   constructor(run: SteppingRun, client: StepsClient) {
@@ -75,7 +77,24 @@ export class JobSteps {
     this.#client = client
   }
 
-  async step<T>(name: string, work: (call: StepCall) => T | Promise<T>): Promise<T> {
+  step<T>(name: string, work: (call: StepCall) => T | Promise<T>): Promise<T> {
+    const step = this.#step(name, work)
+    this.#underWay.add(step)
+    const ended = () => this.#underWay.delete(step)
+    step.then(ended, ended)
+    return step
+  }
+
+  /** Resolves once no step is under way, or once the run is told to stop: what a step returns later is not kept. */
+  async ended(): Promise<void> {
+    const { signal } = this.#run
+    const told = new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => resolve(), { once: true })
+    })
+    while (this.#underWay.size > 0 && !signal.aborted) await Promise.race([Promise.allSettled(this.#underWay), told])
+  }
+
+  async #step<T>(name: string, work: (call: StepCall) => T | Promise<T>): Promise<T> {
     this.#take(name, 'ctx.step')
     if (typeof work !== 'function')
       throw new InvalidArgumentError(`ctx.step('${name}', run) must get a function; got ${describe(work)}.`)
