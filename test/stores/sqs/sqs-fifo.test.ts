@@ -443,6 +443,35 @@ it('a message of a standard queue that comes again before it is claimed is claim
   await store.close()
 })
 
+it('a message of a standard queue whose time is over before it is claimed is left to its next receiver', async () => {
+  const clock = new ManualClock(Date.now())
+  const { store, sent, claim } = await storeWith([message(1)], {}, clock)
+  expect(await store.wait(['q'], 1_000, new AbortController().signal)).toEqual(['q'])
+  // The process was suspended until the message was visible again, and another has it. SQS may take a receipt from before.
+  clock.advance(36_000)
+
+  expect(await claim()).toEqual([])
+  await store.close()
+  expect(sent).toEqual([])
+})
+
+it('a message of a standard queue that comes again while it is hidden for its claim is claimed once', async () => {
+  const messages = [message(1)]
+  const clock = new ManualClock(Date.now())
+  const { store, claim } = await storeWith(messages, {}, clock)
+  const wait = () => store.wait(['q'], 1_000, new AbortController().signal)
+  expect(await wait()).toEqual(['q'])
+  clock.advance(34_000)
+  messages.push(message(1, 'g', {}, 2))
+  const first = claim()
+  // The process was suspended before the call was answered.
+  clock.advance(2_000)
+  expect(await wait()).toEqual(['q'])
+
+  expect([...(await first), ...(await claim())]).toMatchObject([{ id: 'job-1', attempt: 2 }])
+  await store.close()
+})
+
 describe('the group of a job in a standard queue', () => {
   it('is its message group, by which SQS deals fairly, and is visible to its handler', async () => {
     const groups: unknown[] = []

@@ -92,6 +92,12 @@ export class HeldMessages {
     return this.#byMessage.get(messageId)
   }
 
+  /** Whether a later delivery of the message is here, or has ended. */
+  isReplaced(message: ReceivedMessage): boolean {
+    const here = this.here(message.messageId)
+    return here === undefined ? this.hasEnded(message.messageId) : here !== message
+  }
+
   /** The message is given back: it may be delivered again before that call is answered, and then counts as another. */
   left(message: ReceivedMessage): void {
     if (this.#byMessage.get(message.messageId) === message) this.#byMessage.delete(message.messageId)
@@ -140,7 +146,7 @@ export class HeldMessages {
 }
 
 /** Until when all messages of a claim are hidden, on the monotonic clock. */
-export function hiddenUntil({ messages }: MessageClaim): number {
+export function hiddenUntil({ messages }: Pick<MessageClaim, 'messages'>): number {
   return Math.min(...messages.map((message) => message.hiddenUntil))
 }
 

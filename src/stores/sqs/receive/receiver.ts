@@ -72,18 +72,34 @@ export class Receiver {
 
   /**
    * The messages for up to `limit` claims that are already here, hidden for the whole lease from `since` on, on the
-   * monotonic clock. If those of a claim are lost, the others of their lane go back, so that none overtakes them.
+   * monotonic clock. If those of a claim are lost, the others of their lane go back, so that none overtakes them. A message
+   * whose time is over is lost: SQS may still take its receipt, but another may have received it.
    */
   async takeFree(limit: number, leaseMs: number, since: number): Promise<ReceivedMessage[][]> {
     this.#leaseMs = leaseMs
     this.#limit = Math.min(limit, mostEntries)
     const claims = this.#kept.take(limit)
     if (this.#kept.size === 0) this.#forgetTimer()
-    const short = claims.filter((messages) => messages.some(({ hiddenUntil }) => hiddenUntil < since + leaseMs))
-    const areHidden = await Promise.all(short.map((messages) => this.#hide(messages, leaseMs)))
-    const lost = short.filter((_, i) => !areHidden[i])
-    for (const messages of lost) this.end({ fence: unbegun, messages }, false)
-    return claims.filter((claim) => !lost.includes(claim))
+    const mono = this.#clock.mono()
+    const areHeld = await Promise.all(
+      claims.map(async (messages) => {
+        const until = hiddenUntil({ messages })
+        if (until <= mono) return false
+        if (until >= since + leaseMs) return true
+        // Meanwhile its time may be over, and it may come again.
+        return (await this.#hide(messages, leaseMs)) && !messages.some((message) => this.#held.isReplaced(message))
+      }),
+    )
+    return claims.filter((messages, i) => {
+      if (!areHeld[i]) this.#lose(messages)
+      return areHeld[i]
+    })
+  }
+
+  /** Messages that were taken for a claim are lost: it does not begin. */
+  #lose(messages: readonly ReceivedMessage[]): void {
+    for (const message of messages) this.#held.left(message)
+    this.end({ fence: unbegun, messages }, false)
   }
 
   /** Requests messages for up to `limit` claims, at most ten, by a call that does not wait. */
