@@ -9,7 +9,7 @@ import { stepLimit } from '../../rules/bounds.js'
 import { preparingLate } from '../file/late-statements.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, OpenDatabase } from '../file/sqlite-driver.js'
-import { carried, isOutOfRoom, isSuspect, moved, partlySettled, typedError } from '../file/sqlite-errors.js'
+import { carried, isOutOfRoom, isSuspect, moved, partlySettled, rebuilt, typedError } from '../file/sqlite-errors.js'
 import { checkQuickly, lookInto, openFile, rollBack } from '../file/sqlite-file.js'
 import { type FilePart, idOf, SqliteIdentity } from '../file/sqlite-identity.js'
 import { boundLog, freeBallast, SqliteRoom } from '../file/sqlite-room.js'
@@ -121,7 +121,7 @@ export class SqliteConnection {
 
   /**
    * If room was missing, calls other than enqueues get that of the ballast, and are then done in small steps. Of a settle
-   * each step has a commit of its own: claims end one by one.
+   * each step has a commit of its own: claims end one by one. A step that is refused is the last.
    */
   #writeSmaller(call: ThreadCall, meanwhile: () => void, failure: unknown): Reply {
     let error = failure
@@ -136,7 +136,10 @@ export class SqliteConnection {
         while (left !== undefined) {
           const [part, others] = firstPart(left, step)
           this.#begin(meanwhile)
-          parts.push(this.#commit([part], true))
+          const reply = this.#commit([part], true)
+          const [, , refusal] = reply.answers[0]!
+          if (refusal !== undefined) throw rebuilt(refusal)
+          parts.push(reply)
           left = others
         }
         return joined(parts)
