@@ -359,6 +359,50 @@ describe('several messages of a group in one receive', () => {
     await store.close()
   })
 
+  it('use no attempt when SQS refuses to hide them for their claim', async () => {
+    const messages = [message(1)]
+    const { store, claim, voidReceipts } = await storeWith(messages, { fifo: true })
+    expect(await store.wait(['q'], 1_000, new AbortController().signal)).toEqual(['q'])
+    voidReceipts.add('r1')
+    expect(await claim(60_000)).toEqual([])
+    voidReceipts.clear()
+    messages.push(message(1, 'g', {}, 2))
+
+    expect(await claim(60_000)).toMatchObject([{ id: 'job-1', attempt: 1 }])
+    await store.close()
+  })
+
+  it('use no attempt when nobody claims them in time', async () => {
+    const messages = [message(1)]
+    const clock = new ManualClock(Date.now())
+    const { store, claim } = await storeWith(messages, { fifo: true }, clock)
+    const wait = () => store.wait(['q'], 1_000, new AbortController().signal)
+    expect(await wait()).toEqual(['q'])
+    clock.advance(36_000)
+    messages.push(message(1, 'g', {}, 2))
+    expect(await wait()).toEqual(['q'])
+
+    expect(await claim()).toMatchObject([{ id: 'job-1', attempt: 1 }])
+    await store.close()
+  })
+
+  it('use no attempt when another of their group comes before they are claimed', async () => {
+    const messages = [message(2)]
+    const clock = new ManualClock(Date.now())
+    const { store, claim } = await storeWith(messages, { fifo: true }, clock)
+    const wait = () => store.wait(['q'], 1_000, new AbortController().signal)
+    expect(await wait()).toEqual(['q'])
+    messages.push(message(1))
+    expect(await wait()).toEqual(['q'])
+    const [first] = await claim()
+    expect(first).toMatchObject({ id: 'job-1', attempt: 1 })
+    await store.settle([{ queue: 'q', id: 'job-1', fence: first!.fence, kind: 'complete' }])
+    messages.push(message(2, 'g', {}, 2))
+
+    expect(await claim()).toMatchObject([{ id: 'job-2', attempt: 1 }])
+    await store.close()
+  })
+
   it('stay in order if the first of them is too heavy for the claim', async () => {
     const heavy = ['a', 'b', 'c', 'd'].map((group, i) => message(i + 1, group, { payload: 'x'.repeat(262_144) }))
     const { store, claim } = await storeWith([...heavy, message(5), message(6)], { fifo: true })

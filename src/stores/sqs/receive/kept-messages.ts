@@ -37,15 +37,14 @@ export class KeptMessages {
 
   /**
    * Adds new messages. SQS gives none of a lane while others of it are hidden: the lane's messages here are out of
-   * date.
+   * date. Removes and returns those.
    */
-  arrived(messages: readonly ReceivedMessage[], mono: number): void {
+  arrived(messages: readonly ReceivedMessage[], mono: number): ReceivedMessage[] {
     const lanes = new Set(messages.flatMap(({ lane }) => (lane === undefined ? [] : [lane])))
-    for (const lane of lanes) {
-      this.#busy.delete(lane)
-      this.takeLane(lane)
-    }
+    for (const lane of lanes) this.#busy.delete(lane)
+    const former = this.#takeOut(({ message: { lane } }) => lane !== undefined && lanes.has(lane))
     this.#kept.push(...messages.map((message) => ({ message, since: mono })))
+    return former
   }
 
   /** Puts the messages of claims that do not begin back before the others. */
@@ -111,9 +110,9 @@ export class KeptMessages {
     })
   }
 
-  /** Removes a message, if it is here. */
-  drop(message: ReceivedMessage): void {
-    this.#takeOut((kept) => kept.message === message)
+  /** Removes a message. False if it is not here. */
+  drop(message: ReceivedMessage): boolean {
+    return this.#takeOut((kept) => kept.message === message).length > 0
   }
 
   /** Removes and returns all. */

@@ -25,6 +25,9 @@ const longestKeptMs = 5_000
 /** A message of a FIFO queue that comes before its time is hidden for at most this long at once. */
 const longestHiddenAtOnceMs = 11 * 3_600_000
 
+/** What tells a delivery of a message from others of it. */
+type Delivery = Pick<ReceivedMessage, 'messageId' | 'receipt' | 'receivedAt' | 'hiddenUntil'>
+
 export class Receiver {
   readonly queue: SqsQueue
   readonly #api: SqsApi
@@ -98,7 +101,7 @@ export class Receiver {
 
   /** Messages that were taken for a claim are lost: it does not begin. */
   #lose(messages: readonly ReceivedMessage[]): void {
-    for (const message of messages) this.#held.left(message)
+    this.#leftUnrun(messages)
     this.end({ fence: unbegun, messages }, false)
   }
 
@@ -121,7 +124,7 @@ export class Receiver {
   }
 
   #arrived(messages: readonly ReceivedMessage[]): void {
-    this.#kept.arrived(messages, this.#clock.mono())
+    this.#leftUnrun(this.#kept.arrived(messages, this.#clock.mono()))
     this.#watch()
   }
 
@@ -172,19 +175,24 @@ export class Receiver {
     this.#watch()
   }
 
+  /** In a FIFO queue, where a message must keep its place, only this handle knows that the receive was no attempt. */
+  #leftUnrun(messages: readonly ReceivedMessage[]): void {
+    for (const message of messages) {
+      this.#held.left(message)
+      if (this.queue.isFifo) this.#held.notRun(message)
+    }
+  }
+
   /**
-   * That they were received here counts as no attempt; in a FIFO queue, where a message must keep its place, only this
-   * handle knows that. A message whose time is over is visible already, and another may have run it.
+   * That they were received here counts as no attempt. A message whose time is over is visible already, and another may have
+   * run it.
    */
   #putBack(messages: readonly ReceivedMessage[]): Promise<void> {
     const mono = this.#clock.mono()
-    for (const message of messages) this.#held.left(message)
+    this.#leftUnrun(messages)
     const puts = messages.map(async (message) => {
       const { receipt, attempt, hiddenUntil } = message
-      if (this.queue.isFifo) {
-        this.#held.notRun(message)
-        return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
-      }
+      if (this.queue.isFifo) return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
       if (hiddenUntil <= mono) return undefined
       await this.queue.send(...messageAnew(message, { attempts: attempt - 1 }))
       return this.queue.deletes.add({ ReceiptHandle: receipt })
@@ -235,10 +243,10 @@ export class Receiver {
     const waiting = new Set<string>()
     const behind: ReceivedMessage[] = []
     for (const message of Messages) {
+      const { MessageId: messageId = '', ReceiptHandle: receipt = '' } = message
       const times = { receivedAt, hiddenUntil: until }
-      const unrun = this.#held.unrun(message.MessageId ?? '')
-      const arrival = arrivalOf(message, this.#clock.now(), times, this.queue.isFifo, unrun)
-      if (this.#isDuplicate(arrival.message, answeredAt)) continue
+      if (this.#isDuplicate({ messageId, receipt, ...times }, answeredAt)) continue
+      const arrival = arrivalOf(message, this.#clock.now(), times, this.queue.isFifo, this.#held.unrun(messageId))
       const { lane } = arrival.message
       if (lane !== undefined && waiting.has(lane)) behind.push(arrival.message)
       else if (arrival.kind === 'job') {
@@ -271,12 +279,12 @@ export class Receiver {
    * SQS sometimes delivers a message twice. One that is still here is not handed out again, and one that has ended is
    * deleted. `answeredAt`: on the monotonic clock; a long poll may have begun when it was still hidden.
    */
-  #isDuplicate({ messageId, receipt, receivedAt, hiddenUntil }: ReceivedMessage, answeredAt: number): boolean {
+  #isDuplicate({ messageId, receipt, receivedAt, hiddenUntil }: Delivery, answeredAt: number): boolean {
     const before = this.#held.here(messageId)
     // Its former holder has given it up without a word, or nobody has claimed it in time.
     if (before !== undefined && before.hiddenUntil <= answeredAt) {
-      this.#held.left(before)
-      this.#kept.drop(before)
+      if (this.#kept.drop(before)) this.#leftUnrun([before])
+      else this.#held.left(before)
     } else if (before !== undefined) {
       Object.assign(before, { receipt, receivedAt, hiddenUntil: Math.max(hiddenUntil, before.hiddenUntil) })
       return true
