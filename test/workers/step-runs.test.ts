@@ -72,6 +72,31 @@ describe.each(kinds)('a worker on %s', (kind) => {
     expect(keys[0]).toBe(keys[1])
   })
 
+  it('gives the steps of a job that replaces another keys of their own', async () => {
+    const keys: string[] = []
+    const order = taskOf(
+      (ctx) =>
+        ctx.step('charge', ({ key }) => {
+          keys.push(key)
+          if (keys.length === 1) throw new Error('broken')
+          return 'paid'
+        }),
+      { max: 4, backoff: () => 60_000 },
+    )
+    const mill = millOn(kind, [order])
+    const retried = nextEvent(mill, 'job.failed')
+    await mill.worker().start()
+    const options = { id: 'order-1', ifWaiting: 'replace' } as const
+    await mill.enqueue(order, undefined, options)
+    await retried
+    const job = await mill.enqueue(order, undefined, options)
+    expect(job.outcome).toBe('replaced')
+    await mill.queue('default').jobs.runNow([job.id])
+    expect(await job.result({ timeout: '10s' })).toBe('paid')
+    expect(keys).toHaveLength(2)
+    expect(keys[0]).not.toBe(keys[1])
+  })
+
   it('runs steps side by side', async () => {
     const order = taskOf((ctx) => Promise.all([1, 2, 3].map((n) => ctx.step(`page-${n}`, () => n * 2))))
     const mill = millOn(kind, [order])

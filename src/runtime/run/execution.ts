@@ -8,7 +8,7 @@ import { CodecError, hasCode, InvalidArgumentError, InvalidJobError } from '../.
 import type { JobHandle, JobMeta, Phase, Progress, RunningJob } from '../../core/job/job.js'
 import { ownError } from '../../core/job/job-failures.js'
 import type { FieldWriter } from '../../core/job/job-fields.js'
-import { originIn, ownMeta } from '../../core/job/job-origin.js'
+import { lifeIn, originIn, ownMeta } from '../../core/job/job-origin.js'
 import { systemClock } from '../../core/platform/clock.js'
 import type { Span } from '../../core/queue/throttle.js'
 import { type AnyTask, isNameOf } from '../../core/task/any-task.js'
@@ -358,6 +358,10 @@ export class JobExecution extends Execution implements JobContext, Noting {
     this.refuseOver(call)
     this.#steps ??= new JobSteps(this, this.#notes.steps)
     return work(this.#steps)
+  }
+
+  get life(): string | undefined {
+    return lifeIn(this.#meta)
   }
 
   /** Made at its first use: most handlers write none. */

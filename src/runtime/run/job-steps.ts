@@ -54,6 +54,8 @@ export interface StepsClient {
 /** The run, as far as its steps need it. */
 export interface SteppingRun {
   readonly claim: Claim
+  /** Tells its job from those that it replaced; absent if it takes no other's place. */
+  readonly life: string | undefined
   readonly lease: { readonly terms: { readonly leaseMs: number } } | undefined
   readonly signal: AbortSignal
   suspension?: Suspension
@@ -103,7 +105,7 @@ export class JobSteps {
     if (before !== undefined) return this.#resultOf(before, 'step') as T
     known.refuseMore(name)
     const { claim, signal } = this.#run
-    const value = await work({ key: stepKey(claim, name), signal })
+    const value = await work({ key: stepKey(claim, this.#run.life, name), signal })
     const content = this.#packed(name, value, known)
     await this.#keep({ name, kind: 'step', ...content })
     // As a later run gets it: a value that changes on its way through the codec must not do so after a crash only.
@@ -261,13 +263,10 @@ class KnownSteps {
   }
 }
 
-/** The same in every run of this life of the job. */
-function stepKey({ queue, id, createdAt }: Claim, name: string): string {
-  return digestId(
-    createHash('sha256')
-      .update(JSON.stringify([queue, id, createdAt, 'step', name]))
-      .digest(),
-  )
+/** The same in every run of this life of the job. A job that replaced another was created at the same time. */
+function stepKey({ queue, id, createdAt }: Claim, life: string | undefined, name: string): string {
+  const parts = [queue, id, createdAt, ...(life === undefined ? [] : [life]), 'step', name]
+  return digestId(createHash('sha256').update(JSON.stringify(parts)).digest())
 }
 
 function otherKind(name: string, { kind }: StoredStep): InvalidJobError {
