@@ -78,8 +78,9 @@ export class JoinEnqueue {
     const { task, child } = item
     const ownId = typeof options.id === 'string' ? options.id : undefined
     const id = ownId ?? child ?? rules.newId()
+    const isIdNew = ownId === undefined && child === undefined
     const queue = options.queue ?? task.queue
-    const sets = [...after.values()].map(({ set }) => newSet(set, id, ownId === undefined ? '' : lifeOf(rules)))
+    const sets = [...after.values()].map(({ set }) => newSet(set, id, isIdNew ? '' : lifeOf(rules)))
     const join: NewJoin = {
       sets,
       ...bounds,
@@ -88,12 +89,10 @@ export class JoinEnqueue {
     const home: GraphJob = {
       item: { ...item, child: id, graph: { id, queue } },
       join,
-      isIdOurs: ownId === undefined && child === undefined,
-      isIdNew: ownId === undefined && child === undefined,
+      isIdOurs: isIdNew,
+      isIdNew,
     }
-    // A handler that runs again makes the same ids.
-    const isNew = ownId !== undefined || child === undefined
-    const filling = sets.map((set): FillingSet => ({ set, isNew, inputs: after.get(set.name)!, from: 0 }))
+    const filling = sets.map((set): FillingSet => ({ set, isNew: true, inputs: after.get(set.name)!, from: 0 }))
     try {
       return await this.#enqueued(home, filling, rules)
     } finally {

@@ -4,7 +4,7 @@ import { defineTask, many } from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { StoreUnavailableError } from '#src/core/errors.js'
 import { MemoryStore } from '#src/stores/memory/memory-store.js'
-import { nextEvent } from '../../next-event.js'
+import { nextEvent, recorded } from '../../next-event.js'
 import { storeKinds, testMill, testMillOn } from '../../test-mill.js'
 
 const sum = defineTask({ name: 'sum', queue: 'sums', run: async (n: number) => n })
@@ -59,6 +59,35 @@ describe.each(storeKinds)('on %s, the enqueue of a join of many members', (kind)
     expect([depth.processed, depth.ready]).toEqual([size, 0])
   })
 })
+
+it.each(storeKinds)(
+  'on %s, a join that a handler enqueues again after it was deleted waits for all its members',
+  {
+    timeout: 15_000,
+  },
+  async (kind) => {
+    const starts = defineTask({
+      name: 'starts',
+      retry: { max: 2, backoff: () => 0 },
+      run: async (_: unknown, ctx) => {
+        const end = async () => {
+          const { jobs } = await mill.queue('reports').jobs.list({ state: 'waiting' })
+          if (ctx.job.attempt === 1) await mill.queue('reports').jobs.delete(jobs.map((job) => job.id))
+        }
+        await ctx.enqueue(report, undefined, { after: { all: slow(1_300, end) } })
+      },
+    })
+    const mill = testMill({ tasks: [...tasks, starts] }, kind)
+    const failed = recorded(mill, 'job.failed')
+    const done = nextEvent(mill, 'job.completed', ({ queue }) => queue === 'reports')
+    await mill.enqueue(starts, undefined)
+    await mill.worker({ concurrency: 50 }).start()
+    await done
+
+    expect(failed).toHaveLength(1)
+    expect((await mill.queue('reports').depth()).waiting).toBe(0)
+  },
+)
 
 describe('the producer of a join that is cancelled', () => {
   it('learns it between two calls with large inputs', async () => {
