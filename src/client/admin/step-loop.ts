@@ -34,9 +34,9 @@ const longestWaitMs = 1_000
  * The share of an operator in the time of a store that others wait for: then, if each step changes ten jobs, the 99th of a hundred
  * of their jobs begins hardly later (`proofs/stores/tenants.txt`).
  */
-const ownShare = 1 / 6
+const ownShare = 1 / 4
 
-/** How long the store is left to others after a step: if they wait for it, five times as long as the step took. */
+/** How long the store is left to others after a step: if they wait for it, three times as long as the step took. */
 export function restMs({ isAwaited }: Step, tookMs: number): number {
   return isAwaited === true ? tookMs / ownShare - tookMs : 0
 }

@@ -13,8 +13,8 @@ describe('a step loop', () => {
     expect(await total(steps(1_000, 0, 500))).toBe(1_500)
   })
 
-  it('leaves a store that others wait for to them for five times as long as its step took', () => {
-    expect(restMs({ changed: 10, more: true, isAwaited: true }, 2)).toBe(10)
+  it('leaves a store that others wait for to them for three times as long as its step took', () => {
+    expect(restMs({ changed: 10, more: true, isAwaited: true }, 2)).toBe(6)
     expect(restMs({ changed: 10, more: true }, 2)).toBe(0)
   })
 
