@@ -148,7 +148,7 @@ function momentOf(given: unknown, name: string): number | undefined {
 /** The jobs that one step looks at, and changes: few, because a change holds up a Redis or the writers of an SQLite file. */
 const pageSize = 50
 /** The jobs that are changed at once while others wait for the store. */
-const politeSize = 10
+const politeSize = 5
 
 /** An action on jobs that are found by their states, and perhaps by their group. */
 export interface FilteredAction {

@@ -31,7 +31,7 @@ const firstWaitMs = 50
 const longestWaitMs = 1_000
 
 /**
- * The share of an operator in the time of a store that others wait for: then, if each step changes ten jobs, the 99th of a hundred
+ * The share of an operator in the time of a store that others wait for: then, if each step changes five jobs, the 99th of a hundred
  * of their jobs begins hardly later (`proofs/stores/tenants.txt`).
  */
 const ownShare = 1 / 4

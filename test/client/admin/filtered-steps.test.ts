@@ -28,8 +28,8 @@ async function sizesOf(jobs: number, isAwaited: (call: number) => boolean): Prom
   return sizes
 }
 
-it('an action on chosen jobs changes a page at once, and ten jobs while others wait for the store', async () => {
+it('an action on chosen jobs changes a page at once, and five jobs while others wait for the store', async () => {
   expect(await sizesOf(120, () => false)).toEqual([50, 50, 20])
-  expect(await sizesOf(120, () => true)).toEqual([50, ...Array.from({ length: 7 }, () => 10)])
-  expect(await sizesOf(120, (call) => call < 3)).toEqual([50, 10, 10, 30, 20])
+  expect(await sizesOf(120, () => true)).toEqual([50, ...Array.from({ length: 14 }, () => 5)])
+  expect(await sizesOf(120, (call) => call < 3)).toEqual([50, 5, 5, 40, 20])
 })
