@@ -25,7 +25,7 @@ type NamedTrouble =
   | ('queue.damaged' | 'queue.mended')
   | ('schedule.missed' | 'schedule.refused' | 'schedule.foreign' | 'schedule.lost')
 
-/** What befell a queue or a schedule, in the words of every log. The name of the queue or the schedule comes before. */
+/** The troubles of queues and schedules, in the words of every log. The name of the queue or the schedule comes before. */
 export const troubleWords: { readonly [Name in NamedTrouble]: (event: EventMap[Name]) => string } = {
   'queue.damaged': ({ error, retryMs }) =>
     `damaged and left out, checked again in ${formatDuration(retryMs)}: ${messageOf(error)}`,

@@ -429,7 +429,7 @@ async function administer(records: Records, command: Administration): Promise<un
   }
 }
 
-/** What a step has done. Whether others wait for the store meanwhile is its own affair. */
+/** The step without `isAwaited`: whether others wait for the store is its own affair. */
 async function one(step: Promise<Step>): Promise<Step> {
   const { changed, more } = await step
   return { changed, more }

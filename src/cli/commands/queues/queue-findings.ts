@@ -113,7 +113,7 @@ export async function standstills(mill: Mill, stored: readonly StoredQueue[]): P
   return found.flat()
 }
 
-/** What keeps the first ready job of a queue, and with it all others. */
+/** The reasons why the first ready job of a queue waits, and with it all others. */
 function headFindings({ queue, ready, running, lagMs }: QueueDepth, reasons: readonly WaitReason[]): FsckFinding[] {
   const reason = reasons.find((one) => one.standing && one.why !== 'draining')
   const text = (why: string) =>

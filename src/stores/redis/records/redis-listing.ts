@@ -253,7 +253,7 @@ const sections: readonly Section[] = [
   { name: 'dead', states: ['dead'], head: [5], ...byEnd },
 ]
 
-/** What the positions of completed and dead jobs begin with. */
+/** The first characters of the positions of completed and dead jobs. */
 const endHeads: readonly unknown[] = sections.flatMap(({ name, head }) =>
   name === 'completed' || name === 'dead' ? head : [],
 )

@@ -2,7 +2,7 @@
  * The migration of jobs between shards of ordered queues of a Redis store. Jobs leave their shard, which keeps them in
  * transit; they are put into the other shards; then they are removed from transit. Each batch has a number, and a shard
  * knows the last one that it got from another: a repeat puts nothing, even if the jobs have run and ended since. So
- * whoever finds a batch in transit brings it on to where it was going, and it never returns.
+ * a process that finds a batch in transit brings it on to its target, and no batch returns.
  */
 
 import { shardOf } from '../../rules/payloads.js'

@@ -25,7 +25,7 @@ const longestKeptMs = 5_000
 /** A message of a FIFO queue that comes before its time is hidden for at most this long at once. */
 const longestHiddenAtOnceMs = 11 * 3_600_000
 
-/** What tells a delivery of a message from others of it. */
+/** The part of a delivery that differs from other deliveries of its message. */
 type Delivery = Pick<ReceivedMessage, 'messageId' | 'receipt' | 'receivedAt' | 'hiddenUntil'>
 
 export class Receiver {
