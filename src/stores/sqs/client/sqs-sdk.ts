@@ -1,6 +1,7 @@
 /** The API through the AWS SDK, which is loaded when a store is first made. */
 
 import { messageOf } from '../../../core/messages/describe.js'
+import { timerMs } from '../../../core/platform/timer.js'
 import { defined } from '../../../core/values/defined.js'
 import { unfit } from '../../../core/values/store-address.js'
 import { isLoopback, type SqsAddress, sqsAddressText } from './sqs-address.js'
@@ -9,8 +10,14 @@ import { sqsError } from './sqs-errors.js'
 
 /** A `SQSClient` of the AWS SDK. Not typed by it, as it need not be installed. */
 export interface SdkClient {
-  send(command: never, options?: { readonly abortSignal?: AbortSignal }): Promise<unknown>
+  send(command: never, options?: SendOptions): Promise<unknown>
   destroy(): void
+}
+
+interface SendOptions {
+  readonly abortSignal: AbortSignal
+  /** In ms, for one try; 0: no limit. */
+  readonly requestTimeout?: number
 }
 
 interface Sdk {
@@ -18,12 +25,20 @@ interface Sdk {
   readonly [command: `${string}Command`]: new (input: object) => unknown
 }
 
-/** A call without an answer is broken off after this time; a long poll lasts 20 s. */
-const answerMs = 30_000
+/** A call without an answer is broken off after this time, with all its tries; a long poll lasts 20 s. */
+const longestAnswerMs = 30_000
+/**
+ * The share of that time for one try of a call that does not wait: its connection may be dead without a word, and the next try
+ * has another. A beat is answered by that before its lease ends.
+ */
+const tryShare = 1 / 6
 const connectMs = 3_000
 
-/** Throws `ConfigError` if the SDK is not installed. Connects at its first call. */
-export async function openSqs(address: SqsAddress, calls: ApiCalls): Promise<SqsApi> {
+/**
+ * Throws `ConfigError` if the SDK is not installed. Connects at its first call. `answerMs`: a call without an answer fails
+ * as unavailable after this time.
+ */
+export async function openSqs(address: SqsAddress, calls: ApiCalls, answerMs = longestAnswerMs): Promise<SqsApi> {
   const sdk = await loadedSdk()
   const { region, endpoint } = address
   const isLocal = endpoint !== undefined && isLoopback(endpoint) && !hasCredentials(process.env)
@@ -32,28 +47,36 @@ export async function openSqs(address: SqsAddress, calls: ApiCalls): Promise<Sqs
     ...defined({ endpoint }),
     // An emulator requires credentials, but accepts any.
     ...(isLocal ? { credentials: { accessKeyId: 'local', secretAccessKey: 'local' } } : {}),
-    requestHandler: { requestTimeout: answerMs, connectionTimeout: connectMs },
+    // Without the second, the SDK only prints a warning after the first.
+    requestHandler: {
+      ...{ requestTimeout: answerMs * tryShare, throwOnRequestTimeout: true },
+      connectionTimeout: connectMs,
+    },
   })
-  return apiOf(client, sdk, sqsAddressText(address), calls)
+  return apiOf(client, sdk, sqsAddressText(address), calls, answerMs)
 }
 
 /** The API through a client that the user has made; closing the store leaves it open. */
 export async function sqsOf(client: SdkClient, calls: ApiCalls): Promise<SqsApi> {
-  return { ...apiOf(client, await loadedSdk(), 'SQS', calls), close() {} }
+  return { ...apiOf(client, await loadedSdk(), 'SQS', calls, longestAnswerMs), close() {} }
 }
 
-function apiOf(client: SdkClient, sdk: Sdk, where: string, calls: ApiCalls): SqsApi {
+function apiOf(client: SdkClient, sdk: Sdk, where: string, calls: ApiCalls, answerMs: number): SqsApi {
   return {
     where,
     async call<Kind extends SqsCall>(kind: Kind, input: SqsCalls[Kind]['input'], signal?: AbortSignal) {
       const command = new sdk[`${kind}Command`]!(input)
+      const late = AbortSignal.timeout(timerMs(answerMs))
+      const abortSignal = signal === undefined ? late : AbortSignal.any([signal, late])
+      const isPoll = 'WaitTimeSeconds' in input && input.WaitTimeSeconds > 0
       try {
-        const answer = await client.send(command as never, signal === undefined ? {} : { abortSignal: signal })
+        const answer = await client.send(command as never, { abortSignal, ...(isPoll ? { requestTimeout: 0 } : {}) })
         calls.made(kind, attemptsIn(answer))
         return answer as SqsCalls[Kind]['output']
       } catch (error) {
         calls.made(kind, attemptsIn(error))
-        throw signal?.aborted ? signal.reason : sqsError(where, kind, error)
+        if (signal?.aborted) throw signal.reason
+        throw sqsError(where, kind, late.aborted ? new Error(`no answer within ${answerMs / 1_000} s`) : error)
       }
     },
     made: () => calls.byKind,
