@@ -151,6 +151,18 @@ describe('a lease on SQS', () => {
     expect(await claim()).toMatchObject([{ id: 'b', attempt: 2 }])
   })
 
+  it('that has ended is not renewed, and no call about it is made', async () => {
+    const { add, claim, store, advance, calls } = await scene()
+    await add([{ id: 'a' }])
+    const [held] = await claim()
+    const { queue, id, fence } = held!
+    advance(30 * second)
+    for (const leaseMs of [0, minute]) expect(await store.extend([{ queue, id, fence, leaseMs }])).toEqual(['lost'])
+
+    expect(calls.byKind.ChangeMessageVisibilityBatch).toBeUndefined()
+    expect(await claim()).toMatchObject([{ id: 'a', attempt: 2 }])
+  })
+
   it('of an abandoned claim ends, and its job is run again by the same process', async () => {
     const { add, claim, advance, settle } = await scene()
     await add([{ id: 'a' }])

@@ -73,6 +73,8 @@ export class SqsSettle {
       found.map(async ({ item: { id, leaseMs }, queue, claim }): Promise<ExtendAnswer> => {
         if (claim === undefined || claim.id !== id) return 'lost'
         const now = this.#clock.mono()
+        // SQS may still take the receipt, and would show a message that another has.
+        if (hiddenUntil(claim) <= now) return 'lost'
         if (now + leaseMs <= hiddenUntil(claim)) return 'ok'
         const mostMs = oldest(claim).receivedAt + longestHiddenMs - now
         // Reported before it ends: a lease is renewed at each third of it, and the next beat must still find it held.
