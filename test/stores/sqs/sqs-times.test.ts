@@ -43,6 +43,32 @@ describe('a delay beyond the limit of SQS', () => {
 
     expect(await claim()).toMatchObject([{ id: 'later', attempt: 1 }])
   })
+
+  it('is sent on once if SQS delivers it twice, or does not delete it', async () => {
+    const { sqs, add, claim, advance, calls } = await scene()
+    await add([{ id: 'later', delayMs: 40 * minute }])
+    advance(15 * minute)
+    await sqs.inject({ call: 'ReceiveMessage', twice: true })
+    await sqs.inject({ call: 'DeleteMessageBatch', entries: [0], times: 4 })
+    expect(await claim()).toEqual([])
+    advance(minute)
+    expect(await claim()).toEqual([])
+    expect(calls.byKind.SendMessageBatch).toBe(2)
+    advance(40 * minute)
+
+    expect(await claim()).toMatchObject([{ id: 'later', attempt: 1 }])
+  })
+
+  it('ends its worker if SQS refuses to delete it', async () => {
+    const { sqs, add, claim, advance } = await scene()
+    await add([{ id: 'later', delayMs: 40 * minute }])
+    advance(15 * minute)
+    await sqs.inject({ call: 'DeleteMessageBatch', error: 'AccessDenied', status: 403 })
+    expect(await claim()).toEqual([])
+
+    await expect(claim()).rejects.toMatchObject({ code: 'store-refused', message: expect.stringMatching(/Delete/) })
+    expect(await claim()).toEqual([])
+  })
 })
 
 describe('a retry on SQS', () => {

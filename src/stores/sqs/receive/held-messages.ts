@@ -150,7 +150,7 @@ export function hiddenUntil({ messages }: Pick<MessageClaim, 'messages'>): numbe
   return Math.min(...messages.map((message) => message.hiddenUntil))
 }
 
-interface Anew {
+export interface Anew {
   /** Attempts before the new message: its first receive is the one after. */
   readonly attempts: number
   readonly delayMs?: number

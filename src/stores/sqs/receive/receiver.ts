@@ -4,6 +4,7 @@
  * buried.
  */
 
+import { hasCode, type StoreRefusedError } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
 import type { Buried } from '../../contract/claim.js'
 import { longestPollS, mostEntries, type SqsApi } from '../client/sqs-api.js'
@@ -12,6 +13,7 @@ import type { SqsQueue } from '../sqs-queue.js'
 import { arrivalOf, systemAttributes } from './arrival.js'
 import { type AskedQueue, unasked } from './empty-queue.js'
 import {
+  type Anew,
   type HeldMessages,
   hiddenUntil,
   type MessageClaim,
@@ -38,6 +40,8 @@ export class Receiver {
   #polling: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #buried: Buried[] = []
+  /** SQS has refused to delete a message that was sent on: the next receive says so. */
+  #refused: StoreRefusedError | undefined
   /** The lease of the last claim, which polls use. */
   #leaseMs = 30_000
   #limit = 1
@@ -194,8 +198,7 @@ export class Receiver {
       const { receipt, attempt, hiddenUntil } = message
       if (this.queue.isFifo) return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
       if (hiddenUntil <= mono) return undefined
-      await this.queue.send(...messageAnew(message, { attempts: attempt - 1 }))
-      return this.queue.deletes.add({ ReceiptHandle: receipt })
+      return this.#sendAnew(message, { attempts: attempt - 1 })
     })
     return Promise.allSettled(puts).then(() => {})
   }
@@ -222,6 +225,10 @@ export class Receiver {
   }
 
   async #receive(limit: number, waitS: number, hiddenMs: number, signal?: AbortSignal): Promise<ReceivedMessage[]> {
+    const refused = this.#refused
+    this.#refused = undefined
+    // Each message that it sends on would be there twice.
+    if (refused !== undefined) throw refused
     const hiddenS = Math.ceil(hiddenMs / 1_000)
     const receivedAt = this.#clock.mono()
     const input = {
@@ -296,14 +303,31 @@ export class Receiver {
 
   /** In a FIFO queue the message is hidden until its time: meanwhile SQS gives none of its lane. */
   async #sendOn(message: ReceivedMessage, dueInMs: number): Promise<void> {
-    const { receipt, envelope } = message
+    const { envelope } = message
     if (this.queue.isFifo) {
       this.#held.notRun(message)
       await this.#hide([message], Math.min(dueInMs, longestHiddenAtOnceMs))
       return
     }
-    await this.queue.send(...messageAnew(message, { attempts: envelope.attempts ?? 0, delayMs: dueInMs }))
-    await this.queue.deletes.add({ ReceiptHandle: receipt })
+    await this.#sendAnew(message, { attempts: envelope.attempts ?? 0, delayMs: dueInMs })
+  }
+
+  /**
+   * The message goes on in another one, and is deleted. If it comes again meanwhile, or because that fails, it is neither run nor
+   * sent again, but deleted.
+   */
+  async #sendAnew(message: ReceivedMessage, anew: Anew): Promise<void> {
+    this.#held.arrived(message)
+    try {
+      await this.queue.send(...messageAnew(message, anew))
+    } catch (error) {
+      this.#held.left(message)
+      throw error
+    }
+    this.#held.ended(message)
+    await this.queue.deletes.add({ ReceiptHandle: message.receipt }).catch((error: unknown) => {
+      if (hasCode(error, 'store-refused')) this.#refused = error
+    })
   }
 
   async #bury(message: ReceivedMessage, body: string, problem: string): Promise<void> {
