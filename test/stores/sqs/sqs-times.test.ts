@@ -234,6 +234,16 @@ describe('a message received by a poll', () => {
     expect((await claim()).claims).toEqual([])
   })
 
+  it('is left to the end of its time when the store closes shortly before that', async () => {
+    const { add, store, advance, calls } = await scene()
+    await add([{ id: 'a' }])
+    expect(await store.wait(['mail'], 1_000, new AbortController().signal)).toEqual(['mail'])
+    advance(35 * second - 50)
+    await store.close()
+
+    expect(calls.byKind.SendMessageBatch).toBe(1)
+  })
+
   it('is put back when the store closes, and others can receive it at once', async () => {
     const { add, store, open } = await scene()
     const other = await open()

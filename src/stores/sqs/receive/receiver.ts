@@ -24,6 +24,8 @@ import { KeptMessages, unbegun } from './kept-messages.js'
 
 /** Unclaimed messages are put back after this time; kept messages are hidden for a lease and this time. */
 const longestKeptMs = 5_000
+/** A message with less time than this is left to it: a copy might be sent when it is visible already. */
+const putBackMs = 2_000
 /** A message of a FIFO queue that comes before its time is hidden for at most this long at once. */
 const longestHiddenAtOnceMs = 11 * 3_600_000
 
@@ -188,8 +190,8 @@ export class Receiver {
   }
 
   /**
-   * That they were received here counts as no attempt. A message whose time is over is visible already, and another may have
-   * run it.
+   * That they were received here counts as no attempt. A message of a standard queue whose time is nearly over becomes visible by
+   * itself, or is already, and another may have run it.
    */
   #putBack(messages: readonly ReceivedMessage[]): Promise<void> {
     const mono = this.#clock.mono()
@@ -197,7 +199,7 @@ export class Receiver {
     const puts = messages.map(async (message) => {
       const { receipt, attempt, hiddenUntil } = message
       if (this.queue.isFifo) return this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: 0 })
-      if (hiddenUntil <= mono) return undefined
+      if (hiddenUntil < mono + putBackMs) return undefined
       return this.#sendAnew(message, { attempts: attempt - 1 })
     })
     return Promise.allSettled(puts).then(() => {})
