@@ -101,7 +101,10 @@ export class EntryBatch<Kind extends SqsEntryCall> {
     this.#behind = []
     for (let some: typeof first | undefined = first; some !== undefined; some = this.#behind.shift()) {
       const error = await this.#send(some)
-      if (error !== undefined) for (const { failed } of this.#behind.splice(0).flat()) failed(error)
+      if (error === undefined) continue
+      // Those that wait for others are behind it too.
+      this.flush()
+      for (const { failed } of this.#behind.splice(0).flat()) failed(error)
     }
     this.#behind = undefined
   }
@@ -152,6 +155,7 @@ export class EntryBatch<Kind extends SqsEntryCall> {
     one.answered(failure)
     const group = groupOf(one.entry)
     if (failure === undefined || group === undefined || this.#behind === undefined) return
+    this.flush()
     const isMate = ({ entry }: Waiting<EntryOf<Kind>>) => groupOf(entry) === group
     for (const mate of this.#behind.flat().filter(isMate)) mate.answered(failure)
     this.#behind = this.#behind.map((some) => some.filter((other) => !isMate(other)))
