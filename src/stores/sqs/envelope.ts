@@ -44,24 +44,41 @@ export function newEnvelopeText(envelope: Envelope): string {
 }
 
 /**
- * For a dead job, or one that is sent on: its texts, of which the first that the queue takes is sent. The second is without its
- * error, as a queue may take less than SQS.
+ * For a dead job, or one that is sent on: its texts, of which the first that the queue takes is sent. `added` is what its
+ * envelope gets. The second is without its error, and has as much of its reason as fits, as a queue may take less than SQS.
+ * The last is the envelope as it came, which the queue has taken before: one of another sender may have room for nothing.
  */
-export function envelopeForms({ error, ...rest }: Envelope & DeadLetter): string[] {
-  const bare = envelopeText(rest)
-  if (error === undefined) return [bare]
-  const whole = envelopeText({ ...rest, error }, Number.POSITIVE_INFINITY)
-  return Buffer.byteLength(whole) > mostBatchBytes ? [bare] : [whole, bare]
+export function envelopeForms(envelope: Envelope, added: Partial<Envelope> & DeadLetter): string[] {
+  const { error, reason, ...rest } = { ...envelope, ...added }
+  const whole = textOf({ ...rest, ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) })
+  const bare = textOf({ ...rest, ...reasonWithin(mostBatchBytes - Buffer.byteLength(textOf(rest)), reason) })
+  const forms = [...new Set([whole, bare, textOf(envelope)])]
+  const fitting = forms.filter((text) => Buffer.byteLength(text) <= mostBatchBytes)
+  return fitting.length > 0 ? fitting : forms.slice(-1)
+}
+
+/** As much of the reason as takes at most this many bytes of an envelope. */
+function reasonWithin(bytes: number, reason = ''): DeadLetter {
+  const chars = [...reason]
+  while (chars.length > 0 && Buffer.byteLength(`,${escaped({ reason: chars.join('') }).slice(1, -1)}`) > bytes) chars.pop()
+  return chars.length === 0 ? {} : { reason: chars.join('') }
 }
 
 /** Throws `PayloadTooLargeError` if the text takes more than `mostBytes`. */
-export function envelopeText({ payload, meta, ...rest }: Envelope & DeadLetter, mostBytes = mostBatchBytes): string {
-  const text = JSON.stringify({ v: version, ...rest, ...bytesOrText('payload', payload), ...bytesOrText('meta', meta) })
-  // SQS takes the characters of XML 1.0: JSON escapes all others except these two.
-  const body = text.replace(/[\ufffe\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16)}`)
+export function envelopeText(envelope: Envelope & DeadLetter, mostBytes = mostBatchBytes): string {
+  const body = textOf(envelope)
   const bytes = Buffer.byteLength(body)
-  if (bytes > mostBytes) throw new PayloadTooLargeError(`job '${rest.id}', as a message,`, bytes, mostBytes)
+  if (bytes > mostBytes) throw new PayloadTooLargeError(`job '${envelope.id}', as a message,`, bytes, mostBytes)
   return body
+}
+
+function textOf({ payload, meta, ...rest }: Envelope & DeadLetter): string {
+  return escaped({ v: version, ...rest, ...bytesOrText('payload', payload), ...bytesOrText('meta', meta) })
+}
+
+/** SQS takes the characters of XML 1.0: JSON escapes all others except these two. */
+function escaped(value: object): string {
+  return JSON.stringify(value).replace(/[\ufffe\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16)}`)
 }
 
 export function envelopeOf(job: NewJob, createdAt: number, dueAt: number | undefined): Envelope {

@@ -32,7 +32,7 @@ describe('the published schema of the envelope', () => {
     const written = [
       envelopeText(every),
       envelopeText(bytes),
-      ...envelopeForms({ ...every, reason: 'max-retries', error: 'no' }),
+      ...envelopeForms(every, { reason: 'max-retries', error: 'no' }),
     ].map((text) => JSON.parse(text) as object)
 
     for (const one of written) expect(fits(one), fits.errors?.[0]?.message).toBe(true)

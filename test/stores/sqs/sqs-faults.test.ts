@@ -280,6 +280,17 @@ describe('a message', () => {
     expect(dead).toMatchObject({ body: 'gASVJQAAAAAAAAB9lA==', attributes: { reason: 'bad-payload' } })
   })
 
+  it('that is not ours and of the largest size is buried unchanged too', async () => {
+    const { api, store, namespace, bodies } = await scene()
+    const { QueueUrl = '' } = await api.call('GetQueueUrl', { QueueName: `${namespace}-mail` })
+    const body = 'x'.repeat(1_048_576)
+    await api.call('SendMessageBatch', { QueueUrl, Entries: [{ Id: '0', MessageBody: body }] })
+    const { buried } = await store.claim([{ queue: 'mail', limit: 10 }], { worker: 'w', leaseMs: 30_000 })
+
+    expect(buried).toMatchObject([{ queue: 'mail', reason: 'bad-payload' }])
+    expect(await bodies(`dlq-${namespace}-mail`)).toEqual([{ body, attributes: {} }])
+  })
+
   it('of the largest size is buried, without its error if that does not fit', async () => {
     const { add, claim, settle, bodies, namespace } = await scene()
     await expect(add([{ id: 'a', payload: 'x'.repeat(1_048_000) }])).rejects.toMatchObject({
@@ -292,6 +303,37 @@ describe('a message', () => {
     const [dead] = await bodies(`dlq-${namespace}-mail`)
     expect(dead!.body).toMatchObject({ id: 'a', reason: 'max-retries' })
     expect(dead!.body).not.toHaveProperty('error')
+  })
+
+  it('of the largest size is buried with as much of a long reason as fits', async () => {
+    const { add, claim, settle, bodies, namespace } = await scene()
+    await add([{ id: 'a', payload: 'x'.repeat(1_047_950) }])
+    const [held] = await claim()
+    const reason = '€'.repeat(1_000)
+    expect(await settle(held!, { kind: 'bury', reason, error: 'e' })).toBe('ok')
+
+    const [dead] = await bodies(`dlq-${namespace}-mail`)
+    const { reason: kept } = dead!.body as { reason: string }
+    expect(reason.startsWith(kept)).toBe(true)
+    expect(Buffer.byteLength(JSON.stringify(dead!.body))).toBeGreaterThan(1_048_576 - 4)
+  })
+
+  it.each([
+    ['buried', { kind: 'bury', reason: 'broken' }, 'dlq-'],
+    ['released', { kind: 'release', delayMs: 0 }, ''],
+  ] as const)('of another sender that has no room for anything is %s as it came', async (_, how, prefix) => {
+    const { api, add, claim, settle, bodies, namespace } = await scene()
+    const { QueueUrl = '' } = await api.call('GetQueueUrl', { QueueName: `${namespace}-mail` })
+    const envelope = { v: 1, task: 'send', payload: '' }
+    envelope.payload = 'x'.repeat(1_048_576 - JSON.stringify(envelope).length)
+    await api.call('SendMessageBatch', { QueueUrl, Entries: [{ Id: '0', MessageBody: JSON.stringify(envelope) }] })
+    const [held] = await claim()
+    await add(ids(1))
+    const [other] = await claim()
+    expect(await settle(held!, how)).toBe('ok')
+    expect(await settle(other!, { kind: 'complete' })).toBe('ok')
+
+    expect((await bodies(`${prefix}${namespace}-mail`)).map(({ body }) => body)).toEqual([envelope])
   })
 
   it.each([

@@ -163,13 +163,13 @@ export interface Anew {
 /**
  * The same job as a message of its own, for a standard queue. SQS counts the receives of a message and lets nobody change it, so
  * a job whose receive must not count, or which comes later than a message may, goes on in another one. Send it before the message
- * itself is deleted: between the two the job exists twice, and is never missing. The second of its forms is without its error.
+ * itself is deleted: between the two the job exists twice, and is never missing. The first of its forms that the queue takes is sent.
  */
 export function messageAnew(
   { envelope, id, createdAt, messageId }: ReceivedMessage,
   { attempts, delayMs = 0, dueAt = envelope.dueAt, error = envelope.error }: Anew,
 ): SendEntry[] {
   const times = { createdAt, attempts, ...(dueAt === undefined ? {} : { dueAt }) }
-  const bodies = envelopeForms({ ...envelope, id, ...times, ...(error === undefined ? {} : { error }) })
+  const bodies = envelopeForms(envelope, { id, ...times, ...(error === undefined ? {} : { error }) })
   return bodies.map((body) => sendEntry({ body, delayMs, lane: envelope.group, sendId: messageId }, false))
 }

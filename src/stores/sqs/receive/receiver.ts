@@ -336,10 +336,10 @@ export class Receiver {
     const { receipt, id, messageId, lane } = message
     const text = (value: string) => ({ DataType: 'String' as const, StringValue: value })
     // Unchanged: only its sender can tell what it was.
-    await this.queue.sendDead({
-      ...sendEntry({ body, lane, sendId: messageId }, this.queue.isFifo),
-      MessageAttributes: { reason: text('bad-payload'), error: text(problem) },
-    })
+    const entry = sendEntry({ body, lane, sendId: messageId }, this.queue.isFifo)
+    const MessageAttributes = { reason: text('bad-payload'), error: text(problem) }
+    // One of the largest size has no room for them.
+    await this.queue.sendDead({ ...entry, MessageAttributes }, entry)
     this.#held.ended(message)
     await this.queue.deletes.add({ ReceiptHandle: receipt })
     this.#buried.push({ queue: this.queue.name, id, task: '', reason: 'bad-payload' })

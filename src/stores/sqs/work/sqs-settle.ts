@@ -192,11 +192,11 @@ async function hide(
   return failures.find((failure) => failure !== undefined)
 }
 
-/** The forms of its dead letter: the second is without its error. */
+/** The forms of its dead letter, of which the first that the queue takes is sent. */
 function deadLettersOf(message: ReceivedMessage, { reason, error }: DeadLetter, isFifo: boolean): SendEntry[] {
   const { envelope, id, createdAt, attempt, messageId, lane } = message
   const letter = { ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) }
-  const bodies = envelopeForms({ ...envelope, id, createdAt, attempts: attempt, ...letter })
+  const bodies = envelopeForms(envelope, { id, createdAt, attempts: attempt, ...letter })
   return bodies.map((body) => sendEntry({ body, lane, sendId: messageId }, isFifo))
 }
 
