@@ -1,6 +1,14 @@
 /** What a handler enqueues by `ctx.enqueue()`: typed, once for each parent, and known by its parent. */
 
-import { bury, type Duration, defineOrderedTask, defineTask, type JobContext, type JobRecord, snooze } from 'millrace'
+import {
+  bury,
+  defineOrderedTask,
+  defineTask,
+  type JobContext,
+  type JobRecord,
+  type MillOptions,
+  snooze,
+} from 'millrace'
 import { describe, expect, it } from 'vitest'
 import { storeKinds, testMill } from '../test-mill.js'
 
@@ -10,7 +18,7 @@ const ship = defineTask({ name: 'ship', queue: 'shipping' })
 async function parents(
   kind: (typeof storeKinds)[number],
   runs: readonly ((ctx: JobContext) => unknown)[],
-  options: { readonly idempotency?: Duration } = {},
+  options: Pick<MillOptions, 'idempotency' | 'queues'> = {},
 ) {
   let run = 0
   const parent = defineTask({
@@ -131,6 +139,36 @@ describe.each(storeKinds)('a job that a handler enqueues, on %s', (kind) => {
 
     await expect.poll(children).toHaveLength(2)
     expect(runs()).toBe(2)
+  })
+
+  it('is a job of its own if a later run gives its call another id', async () => {
+    const outcomes: unknown[] = []
+    const { mill, parent } = await parents(kind, [
+      async (ctx) => {
+        const id = `report-${ctx.job.attempt}`
+        const [many] = await ctx.enqueueMany(ship, [2], () => ({ id: `many-${id}` }))
+        outcomes.push((await ctx.enqueue(ship, 1, { id })).outcome, many!.outcome)
+        if (ctx.job.attempt === 1) throw new Error('broken')
+      },
+    ])
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+
+    expect(outcomes).toEqual(['added', 'added', 'added', 'added'])
+    for (const id of ['report-1', 'report-2', 'many-report-1', 'many-report-2'])
+      expect(await mill.job(ship, id).status()).toBe('ready')
+  })
+
+  it('is in each queue that its calls name, in whichever order they come', async () => {
+    const into = (queues: readonly string[]) => async (ctx: JobContext) => {
+      for (const queue of queues) await ctx.enqueue(ship, 1, { queue })
+      if (queues.length === 1) throw new Error('broken')
+    }
+    const runs = [into(['shipping']), into(['returns', 'shipping'])]
+    const { mill, parent } = await parents(kind, runs, { queues: { returns: {} } })
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+
+    for (const queue of ['returns', 'shipping'])
+      expect((await mill.queue(queue).jobs.list({ by: 'time' })).jobs.map(({ input }) => input)).toEqual([1])
   })
 
   it('has the id from its options, if they give one', async () => {
@@ -376,6 +414,25 @@ describe('a finished call to enqueue', () => {
 
     expect(await job.result({ timeout: '5s' })).toMatchObject({ outcome: ['duplicate', 'duplicate'] })
     expect(deliveries).toEqual([1, 2])
+  })
+
+  it('is another call for each id, even if all have the same payload', async () => {
+    const sync = defineOrderedTask({ name: 'sync' })
+    const parent = defineTask({
+      name: 'parent',
+      retry: { max: 1, backoff: () => 0 },
+      async run(_, ctx) {
+        for (const id of ctx.job.attempt === 1 ? ['a', 'b', 'c'] : ['b', 'c', 'd'])
+          await ctx.enqueue(sync, { why: 'changed' }, { id })
+        if (ctx.job.attempt === 1) throw new Error('broken')
+      },
+    })
+    const mill = testMill({ tasks: [parent, sync] })
+    await mill.worker({ queues: ['default'] }).start()
+    await (await mill.enqueue(parent, {})).result({ timeout: '5s' })
+
+    const sets = await Promise.all(['a', 'b', 'c', 'd'].map((id) => mill.queue('sync').jobs.get(id)))
+    expect(sets.map((job) => job?.payloadCount)).toEqual([1, 1, 1, 1])
   })
 
   it("is stored with the handler's checkpoint, which is unchanged", async () => {

@@ -166,8 +166,8 @@ export type HandlesOf<Tasks extends readonly DefinedTask[]> = { -readonly [I in 
 export interface ChildOptions {
   /**
    * The name of this call within the life of the job that makes it. A second call with this key enqueues nothing, in
-   * the same or a later attempt. 1 to 256 bytes; a finite number is converted to text. Default: the input, and the
-   * position among the calls with this input.
+   * the same or a later attempt. 1 to 256 bytes; a finite number is converted to text. Default: the input, with `id` and
+   * `queue` if given, and the position among the calls that are equal in these.
    */
   readonly key?: string | number | undefined
 }

@@ -62,7 +62,7 @@ export class ChildCalls {
     refuseNoTask(task, 'ctx.enqueue()')
     const asked = (options ?? {}) as AnyEnqueueOptions & ChildOptions
     const { key, ...own } = asked
-    const child = key === undefined ? this.#numbered(task, input) : this.#keyed(task, key, own)
+    const child = key === undefined ? this.#numbered(task, input, own) : this.#keyed(task, key, own)
     return { task, input, options: own, origin: this.#origin, child, asked }
   }
 
@@ -106,10 +106,15 @@ export class ChildCalls {
 
   /**
    * Numbered by input, not by position among all calls: if another run makes other calls, or in another order, no call
-   * is mistaken for another, and none is lost.
+   * is mistaken for another, and none is lost. Nor is one that gives another id or queue, which means another job.
    */
-  #numbered(task: AnyTask, input: unknown): string {
-    return this.#counted(this.#name([task.name, 'input', ...this.#payloads()], this.#encoded(input)))
+  #numbered(task: AnyTask, input: unknown, { id, queue }: AnyEnqueueOptions): string {
+    const ownId = orderedIdOf(id)
+    const given = [
+      ...(ownId === undefined ? [] : ['id', ownId]),
+      ...(typeof queue === 'string' ? ['queue', queue] : []),
+    ]
+    return this.#counted(this.#name([task.name, 'input', ...this.#payloads(), ...given], this.#encoded(input)))
   }
 
   /** The name, with the number of the call among those of this name. */
