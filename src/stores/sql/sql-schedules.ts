@@ -36,13 +36,16 @@ export function* putSchedule(
   const before = yield* rowOf(definition.name)
   if (before?.revision === revision) return 'same'
   if (before?.revision !== expects?.revision || (before?.next_at ?? undefined) !== expects?.nextAt) return 'lost'
-  yield* run(
+  // A tick may step the schedule between the two statements, if the store lets it.
+  const written = yield* run(
     `INSERT INTO schedule (name, definition, revision, paused, next_at, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?)
      ON CONFLICT (name) DO UPDATE SET definition = excluded.definition, revision = excluded.revision,
-       paused = excluded.paused, next_at = excluded.next_at, updated_at = excluded.updated_at`,
+       paused = excluded.paused, next_at = excluded.next_at, updated_at = excluded.updated_at
+       WHERE schedule.revision = ? AND schedule.next_at IS NOT DISTINCT FROM ?`,
     ...[definition.name, toStored(definitionText(definition)), revision, paused ? 1 : 0, nextAt ?? null, now, now],
+    ...[expects?.revision ?? null, expects?.nextAt ?? null],
   )
-  return 'written'
+  return written === 1 ? 'written' : 'lost'
 }
 
 export function* removeSchedule(name: string, expects?: string): SqlSteps<boolean> {

@@ -2,6 +2,7 @@
 
 import pg from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
+import { hourly, hourMs, schedulesOf, tickOf } from '#src/store-testing/contract/scenes/schedule-words.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import { type PostgresAddress, postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import type { MakePostgresClient, PostgresClient } from '#src/stores/postgres/client/postgres-driver.js'
@@ -22,14 +23,14 @@ interface HeldCall {
   go(): void
 }
 
-/** A store, and a way to hold its next call of a function of the database. */
+/** A store, and a way to hold its next call of a function of the database, or its next insert into a table. */
 function holdingStore(address: PostgresAddress) {
   const held = new Map<string, { reach(): void; readonly gone: Promise<void> }>()
   const makeClient: MakePostgresClient = (config) => {
     const client = new pg.Client(config) as PostgresClient
     const send = client.query.bind(client) as (asked: { readonly text: string }) => Promise<unknown>
     const query = (asked: { readonly text: string }) => {
-      const name = /"\.(\w+)\(/.exec(asked.text)?.[1] ?? ''
+      const name = /(?:"\.|^INSERT INTO )(\w+) ?\(/.exec(asked.text)?.[1] ?? ''
       const hold = held.get(name)
       if (hold === undefined) return send(asked)
       held.delete(name)
@@ -299,4 +300,21 @@ it('the counts of a queue are those of one moment', async () => {
 
   expect((await counted).depths).toMatchObject([{ running: 1, processed: 0 }])
   expect((await store.depth([queue])).depths).toMatchObject([{ running: 0, processed: 1 }])
+})
+
+it('a schedule that ticks while it is written keeps its tick, and is not written', async () => {
+  const { store, other, hold } = await scene()
+  const [schedules, others] = [schedulesOf(store), schedulesOf(other)]
+  const { now } = await schedules.due('worker01', 15_000, 9)
+  expect(await schedules.put(hourly('report', now - 1), undefined)).toBe(true)
+  const read = (await schedules.get('report'))!
+  const insert = hold('schedule')
+  const writing = others.put(hourly('report', read.nextAt, { revision: 'report-2' }), read)
+  await insert.reached
+  expect(await schedules.tick(tickOf(read))).toEqual({ outcome: 'ticked', enqueued: ['added'] })
+  insert.go()
+
+  expect(await writing).toBe(false)
+  expect(await schedules.get('report')).toMatchObject({ revision: 'report-1', nextAt: now - 1 + hourMs, ticked: 1 })
+  expect(await schedules.tick(tickOf(read))).toEqual({ outcome: 'lost' })
 })
