@@ -282,6 +282,7 @@ class TimelyTicks {
         due: async (...asked) => ({ ...(await schedules.due(...asked)), ...this.#due }),
         tick: (tick) => schedules.tick(tick),
         list: (after, limit) => schedules.list(after, limit),
+        resign: (asked) => schedules.resign(asked),
       },
       // A tick is enqueued as of its own instant, which is before others that have been.
       false,

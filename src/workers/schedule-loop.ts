@@ -75,7 +75,7 @@ async function pause(forMs: number, signal: AbortSignal): Promise<void> {
   await delay(timerMs(forMs), undefined, { signal, ref: false }).catch(() => {})
 }
 
-type LedSchedules = Pick<Schedules, 'due' | 'tick' | 'list'>
+type LedSchedules = Pick<Schedules, 'due' | 'tick' | 'list' | 'resign'>
 
 interface ScheduleLook {
   readonly isLead: boolean
@@ -89,6 +89,11 @@ interface ScheduleLook {
 const leadMs = 15_000
 /** How often it renews its lead if nothing is due. */
 const renewMs = 5_000
+/**
+ * A lead that lacks the key of a due tick gives the lead up after each look, for as long as the others take to ask once.
+ * This is how often it begins to: meanwhile all workers without the key may look for each tick.
+ */
+const yieldEveryMs = 2 * leadMs
 /** The most schedules ticked between two looks. */
 const mostDue = 100
 /** A refused tick is tried again after this long, doubled each time. */
@@ -100,6 +105,8 @@ interface ScheduleRefusal {
   readonly retryMs: number
   /** On the monotonic clock. */
   readonly until: number
+  /** This process lacks a key or codec. Another may have it. */
+  readonly isUnreadable: boolean
 }
 
 /**
@@ -117,6 +124,8 @@ export class ScheduleLead {
   readonly #rooms = new Map<string, number>()
   /** The store's clock at the last look, while this worker leads. */
   #lookedAt: number | undefined
+  /** When it last began to let others lead, on the monotonic clock. */
+  #yieldedAt: number | undefined
 
   constructor(surroundings: WorkerSurroundings, schedules: LedSchedules, maySetBack = true) {
     this.#surroundings = surroundings
@@ -154,7 +163,15 @@ export class ScheduleLead {
       ...next.flatMap((at) => (at === undefined ? [] : at - now)),
       ...[...this.#refusals.values()].map(({ until }) => until - mono),
     )
+    if (this.#yields(mono)) await this.#schedules.resign(worker)
     return { isLead, forMs: Math.max(1, forMs), origin }
+  }
+
+  /** Whether to let others lead until the next look. That delays no tick: it looks again as if it led. */
+  #yields(mono: number): boolean {
+    if (![...this.#refusals.values()].some(({ isUnreadable }) => isUnreadable)) return false
+    if (this.#yieldedAt === undefined || mono - this.#yieldedAt >= yieldEveryMs) this.#yieldedAt = mono
+    return mono - this.#yieldedAt < leadMs
   }
 
   /** When to look at it next; undefined if it has ended or was refused. */
@@ -194,7 +211,8 @@ export class ScheduleLead {
     const before = this.#refusals.get(name)
     const retryMs = before === undefined ? firstRetryMs : Math.min(2 * before.retryMs, mostRetryMs)
     const { clock, events } = this.#surroundings
-    this.#refusals.set(name, { dueAt: nextAt!, retryMs, until: clock.mono() + retryMs })
+    const isUnreadable = hasCode(error, 'codec-failed')
+    this.#refusals.set(name, { dueAt: nextAt!, retryMs, until: clock.mono() + retryMs, isUnreadable })
     events.emit('schedule.refused', {
       ...{ schedule: name, queue, tickAt: nextAt!, reason, error, retryMs },
     })

@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { CodecError, StoreUnavailableError } from '#src/core/errors.js'
 import { type EventMap, Events } from '#src/core/events.js'
 import { Packing } from '#src/core/packing/packing.js'
+import { Seal } from '#src/core/packing/seal.js'
 import { sqliteHarness } from '#src/store-testing/harness/sqlite-harness.js'
 import { ScheduleLead } from '#src/workers/schedule-loop.js'
 import { givenSurroundings } from '../runtime/given-surroundings.js'
@@ -316,6 +317,38 @@ describe.each([
     await lead.look()
     expect(told.ticked.map(({ schedule }) => schedule)).toEqual(['other'])
     expect(told.refused).toMatchObject([{ schedule: 's', reason: 'failed', error: expect.any(CodecError) }])
+  })
+
+  it('lets others lead at times while it lacks the key of a due schedule, and delays no tick', async () => {
+    const { harness, lead, told, advance } = await scene(makeHarness, { often: { every: '5s', task } })
+    const seal = { current: 'a', keys: { a: Buffer.alloc(32, 1) } }
+    const sealing = testMillOn(await harness.open(), { tasks: [task], queues: { reports: {} }, seal })
+    await sealing.schedules.set('secret', { every: '1h', task })
+    const keys = new Seal({ current: 'a', only: false, keys: new Map([['a', seal.keys.a]]) }, 'millrace')
+    const holder = leadOn(await harness.open(), 'worker-2', () => 0, new Packing(jsonCodec, undefined, keys))
+    const looks = async (times: number) => {
+      for (; times > 0; times -= 1) {
+        await advance(5_000)
+        expect((await lead.look()).isLead).toBe(true)
+      }
+    }
+    await advance(hourMs - 5_000)
+    await looks(3)
+    expect(told.ticked.slice(1).map(({ schedule, lateMs }) => [schedule, lateMs])).toEqual([
+      ['often', 0],
+      ['often', 0],
+    ])
+    expect(await holder.lead.look()).toMatchObject({ isLead: true, forMs: 5_000 })
+    expect(holder.told.ticked).toMatchObject([{ schedule: 'secret', lateMs: 10_000 }])
+
+    await advance(15_000)
+    await sealing.schedules.set('secret', { every: '1m', task })
+    await advance(60_000)
+    await looks(1)
+    expect(told.refused.at(-1)).toMatchObject({ schedule: 'secret', reason: 'failed' })
+    const other = leadOn(await harness.open(), 'worker-3')
+    await looks(3)
+    expect((await other.lead.look()).isLead).toBe(false)
   })
 })
 
