@@ -142,6 +142,16 @@ describe.each([
     expect(await mill.schedules.get('s')).toMatchObject({ ticked: 2, skipped: 2, missed: 0 })
   })
 
+  it('counts no tick as enqueued that it has skipped, if ticks were missed', async () => {
+    const { lead, told, advance } = await scene(makeHarness, { s: { every: '1h', task, overlap: 'skip' } })
+    await advance(hourMs)
+    await lead.look()
+    await advance(3 * hourMs)
+    await lead.look()
+    expect(told.skipped).toMatchObject([{ ticks: 1, tickAt: midnight + 4 * hourMs }])
+    expect(told.missed).toMatchObject([{ enqueued: 0, leftOut: 2, tickAt: midnight + 2 * hourMs }])
+  })
+
   it('reports the last tick it skipped, even if it enqueues the one after in the same look', async () => {
     const { lead, told, advance } = await scene(makeHarness, { s: { every: '1s', task, overlap: 'skip' } })
     await advance(4_000)

@@ -44,8 +44,8 @@ export async function enqueueDue(
     const outcome = await enqueueStep(events, schedules, schedule, step, now, passedAt)
     if (outcome === 'too many') return { outcome, room: Math.floor(step.instants.length / 2) }
     if (outcome === 'lost') return { outcome }
-    if (outcome !== 'done') return { outcome, hasStepped: i > 0 }
-    enqueued += step.instants.length
+    if (outcome === 'full' || outcome === 'draining') return { outcome, hasStepped: i > 0 }
+    enqueued += outcome
   }
   if (due.areMissed)
     events.emit('schedule.missed', {
@@ -104,7 +104,7 @@ function tickSteps(
   })
 }
 
-/** `passedAt`: the last tick that the step leaves out before those that it enqueues. */
+/** `passedAt`: the last tick that the step leaves out before those that it enqueues. Resolves with the number of those. */
 async function enqueueStep(
   events: Events,
   schedules: Pick<Schedules, 'tick'>,
@@ -112,7 +112,7 @@ async function enqueueStep(
   { tick, instants }: TickStep,
   now: number,
   passedAt: number | undefined,
-): Promise<'done' | 'lost' | 'too many' | 'full' | 'draining'> {
+): Promise<number | 'lost' | 'too many' | 'full' | 'draining'> {
   const answer = await schedules.tick(tick)
   if (answer.outcome === 'lost') return 'lost'
   if (answer.outcome === 'full' || answer.outcome === 'draining')
@@ -131,7 +131,7 @@ async function enqueueStep(
         ...{ schedule: name, queue, id, task, tickAt: instants[i]!, lateMs: now - instants[i]! },
         outcome: isStored(answer.enqueued[i]!) ? (answer.enqueued[i] as 'added' | 'merged') : 'duplicate',
       })
-  return 'done'
+  return answer.outcome === 'ticked' ? instants.length : 0
 }
 
 function isStored(answer: Enqueued): boolean {
