@@ -203,6 +203,18 @@ describe.each([
     expect(made).toEqual([1, 2, 3, 4, 5, 6, 7, 8])
   })
 
+  it('reports each missed tick once, even if its queue takes them little by little', async () => {
+    const missed = { s: { every: '1m', task, onMissed: 'all' } } as const
+    const { lead, told, mill, advance } = await scene(makeHarness, missed, 250)
+    await advance(1_500 * 60_000)
+    await lead.look()
+    expect(told.missed).toMatchObject([{ enqueued: 200, leftOut: 500, tickAt: midnight + 60_000 }])
+    for (let looks = 0; looks < 9 && told.ticked.length < 250; looks += 1) await lead.look()
+    expect(told.missed.reduce((sum, { enqueued }) => sum + enqueued, 0)).toBe(250)
+    expect(told.missed.reduce((sum, { leftOut }) => sum + leftOut, 0)).toBe(500)
+    expect(await mill.schedules.get('s')).toMatchObject({ ticked: 250, missed: 500 })
+  })
+
   it('delays each job by its jitter, which is the same for every worker', async () => {
     const { lead, mill, advance } = await scene(makeHarness, { s: { every: '1h', task, jitter: '10m' } })
     await advance(hourMs)

@@ -38,20 +38,26 @@ export async function enqueueDue(
   const { name, queue, rule } = definition
   const ticks = ticksOf(rule)
   const due = dueTicks(ticks, definition, nextAt, now)
+  let hasStepped = false
   let enqueued = 0
-  for (const [i, step] of tickSteps(schedule, due, packing, newId, room).entries()) {
-    const passedAt = step.tick.skips > 0 ? ticks.latest(step.instants[0]! - 1, nextAt - 1) : undefined
-    const outcome = await enqueueStep(events, schedules, schedule, step, now, passedAt)
-    if (outcome === 'too many') return { outcome, room: Math.floor(step.instants.length / 2) }
-    if (outcome === 'lost') return { outcome }
-    if (outcome === 'full' || outcome === 'draining') return { outcome, hasStepped: i > 0 }
-    enqueued += outcome
+  try {
+    for (const step of tickSteps(schedule, due, packing, newId, room)) {
+      const passedAt = step.tick.skips > 0 ? ticks.latest(step.instants[0]! - 1, nextAt - 1) : undefined
+      const outcome = await enqueueStep(events, schedules, schedule, step, now, passedAt)
+      if (outcome === 'too many') return { outcome, room: Math.floor(step.instants.length / 2) }
+      if (outcome === 'lost') return { outcome }
+      if (outcome === 'full' || outcome === 'draining') return { outcome, hasStepped }
+      hasStepped = true
+      enqueued += outcome
+    }
+    return { outcome: 'done', nextAt: due.nextAt }
+  } finally {
+    // Also if a later step was refused: the next look knows nothing of those before it.
+    if (due.areMissed && hasStepped)
+      events.emit('schedule.missed', {
+        ...{ schedule: name, queue, tickAt: nextAt, enqueued, leftOut: due.leftOut, reason: 'late' },
+      })
   }
-  if (due.areMissed)
-    events.emit('schedule.missed', {
-      ...{ schedule: name, queue, tickAt: nextAt, enqueued, leftOut: due.leftOut, reason: 'late' },
-    })
-  return { outcome: 'done', nextAt: due.nextAt }
 }
 
 /** The most jobs that one step enqueues. */
