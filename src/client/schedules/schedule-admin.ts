@@ -231,7 +231,8 @@ export class ScheduleAdmin {
   /**
    * Changes the store to match the configuration, as each worker does when it starts: adds, changes, and removes
    * schedules that a configuration of the same `schedulesOf` once declared. Without `schedules` it does nothing;
-   * `schedules: {}` removes all that were declared. Throws the errors of enqueueing a job of one of them.
+   * `schedules: {}` removes all that were declared. Throws the errors of enqueueing a job of one of them, and
+   * `InvalidArgumentError` if others change one at each of ten tries; those before it are changed then.
    */
   reconcile(): Promise<ScheduleDifference[]>
   /** New ones tick from `since` on. @internal */
@@ -370,7 +371,8 @@ interface Reconciliation {
 /**
  * Changes the store to match the declaration. Schedules that were set at run time or declared by another configuration
  * are left alone. New ones tick from `since` on, an instant, by default the time of the store. Repeating changes
- * nothing. Throws the errors of enqueueing a job of one of them; nothing was changed then.
+ * nothing. Throws the errors of enqueueing a job of one of them; nothing was changed then. Throws
+ * `InvalidArgumentError` if others change one at each try; those before it are changed then.
  */
 async function reconcile(
   store: Store,
@@ -398,7 +400,8 @@ async function reconcile(
         ...(takenFrom === undefined || takenFrom === by ? {} : { takenFrom }),
       }
     })
-    if (difference !== undefined && difference !== 'same') differences.push(difference)
+    if (difference === undefined) disputed(name)
+    if (difference !== 'same') differences.push(difference)
   }
   const others = await removeOthers(schedules, declared, by)
   return { differences: [...differences, ...others.differences], foreign: others.foreign }

@@ -344,6 +344,13 @@ describe('declared schedules', () => {
     expect(await mill.schedules.get('sync')).toBeUndefined()
   })
 
+  it('are named by an error if others change them at each try', async () => {
+    const store = new MemoryStore(new ManualClock(startAt))
+    store.schedules.put = async () => false
+    const mill = testMillOn(store, { tasks: [report], schedules: { nightly } })
+    await expect(mill.schedules.reconcile()).rejects.toThrow(/^schedule 'nightly' is changed by others again and again/)
+  })
+
   it('are refused by name when the mill is created if their jobs could not be enqueued', () => {
     const schedules = {
       fine: nightly,
