@@ -11,7 +11,7 @@ import type { JobHandle, Progress, RunningJob } from '../core/job/job.js'
 import { checkFields, type FieldWriter, type JobFields } from '../core/job/job-fields.js'
 import type { JobOrigin } from '../core/job/job-origin.js'
 import { Packing } from '../core/packing/packing.js'
-import { systemRandom } from '../core/platform/clock.js'
+import { systemClock, systemRandom } from '../core/platform/clock.js'
 import type { Flow, FlowCall, FlowHandles } from '../core/task/flow.js'
 import type { EnqueueItem } from '../core/task/middleware.js'
 import { validated } from '../core/task/schema.js'
@@ -29,7 +29,12 @@ import type { ChildRecord, Observed } from './observed.js'
 
 /** Sends nothing: everything is recorded before. */
 const unsent = new JobUpdates(
-  { events: new Events(), random: systemRandom, packing: new Packing(jsonCodec, undefined, undefined) },
+  {
+    events: new Events(),
+    clock: systemClock,
+    random: systemRandom,
+    packing: new Packing(jsonCodec, undefined, undefined),
+  },
   {
     traits: memoryTraits,
     extend: async (items) => items.map(() => 'ok' as const),

@@ -76,6 +76,31 @@ it('retries while the store is away', async () => {
   expect(calls).toBe(4)
 })
 
+it('does not put off the end of a sleep or a wait by the time that the store was away', async () => {
+  let now = 0
+  const sent: SettleItem[][] = []
+  const store = new MemoryStore()
+  store.settle = async (items) => {
+    sent.push([...items])
+    now += 600
+    if (sent.length === 1) throw new Error('away')
+    return items.map(() => 'ok' as const)
+  }
+  const settler = new Settler(givenSurroundings({ random: () => 0, mono: () => now }), store)
+  const key = { queue: 'q', id: 'a', fence: 1 }
+  const sleeps = [1_000, 100, 0].map((delayMs) => ({ ...key, kind: 'release', delayMs }) as const)
+  const waits = [{ withinMs: 1_000 }, { withinMs: 100 }, {}].map(
+    (within) => ({ ...key, kind: 'wait', signal: 'go', ...within }) as const,
+  )
+  const items = [...sleeps, ...waits]
+  await Promise.all(items.map((item) => new Promise((resolve) => settler.settle(item, resolve))))
+
+  expect(sent[0]).toEqual(items)
+  expect(
+    sent[1]!.map((item) => ('delayMs' in item ? item.delayMs : 'withinMs' in item ? item.withinMs : 'no bound')),
+  ).toEqual([400, 1, 0, 400, 0, 'no bound'])
+})
+
 it('reports a settle as given up after a permanent store error, so that nobody keeps its lease', async () => {
   const { settler, events } = settlerOn(() => Promise.reject(new ClosedError('the store')))
   const failed: unknown[] = []

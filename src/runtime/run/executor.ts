@@ -114,7 +114,7 @@ export class Executor {
     // It may be the cause of another error, or be lost in a result.
     if (!(thrown instanceof RunSuspended))
       this.#surroundings.events.emit('suspension.swallowed', { ...refOf(claim), text: suspension.text })
-    return verdictOnSuspension(suspension)
+    return verdictOnSuspension(suspension, this.#surroundings.clock.mono())
   }
 
   async #runMany(execution: ManyExecution): Promise<void> {

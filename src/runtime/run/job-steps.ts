@@ -47,6 +47,8 @@ export class RunSuspended extends Error {
 export interface StepsClient {
   readonly packing: Packing
   readonly maxPayloadBytes: number
+  /** The monotonic clock. */
+  mono(): number
   read(run: SteppingRun): Promise<StepList | undefined>
   keep(run: SteppingRun, step: NewStep): Promise<'ok' | 'lost' | 'cancel' | undefined>
 }
@@ -119,13 +121,14 @@ export class JobSteps {
     const before = known.step(name)
     if (before !== undefined && before.kind !== 'sleep') throw otherKind(name, before)
     if (before !== undefined) {
-      if (before.until! <= known.now) return
-      this.#suspend({ kind: 'sleep', text: sleeps(name), delayMs: before.until! - known.now })
+      const delayMs = before.until! - known.now
+      if (delayMs <= this.#client.mono() - known.readAt) return
+      this.#suspend({ kind: 'sleep', text: sleeps(name), since: known.readAt, delayMs })
     }
     known.refuseMore(name)
     this.#refuseTwo(sleeps(name))
     await this.#keep({ name, kind: 'sleep', forMs })
-    this.#suspend({ kind: 'sleep', text: sleeps(name), delayMs: forMs })
+    this.#suspend({ kind: 'sleep', text: sleeps(name), since: this.#client.mono(), delayMs: forMs })
   }
 
   async waitFor(signal: AnySignal, options: { readonly timeout?: Duration | undefined } = {}): Promise<unknown> {
@@ -140,7 +143,7 @@ export class JobSteps {
       const { timeout } = options
       const withinMs = timeout === undefined ? undefined : durationMs(timeout, 'ctx.waitFor({ timeout })')
       const awaits = { signal: signal.name, ...(withinMs === undefined ? {} : { withinMs }) }
-      this.#suspend({ kind: 'wait', text: `waits for signal '${signal.name}'`, awaits })
+      this.#suspend({ kind: 'wait', text: `waits for signal '${signal.name}'`, since: this.#client.mono(), awaits })
     }
     if (entry.kind === 'timeout') return undefined
     const data = this.#resultOf(entry, 'signal')
@@ -158,7 +161,7 @@ export class JobSteps {
 
   #load(): Promise<KnownSteps> {
     this.#known ??= this.#client.read(this.#run).then((list) => {
-      if (list !== undefined) return new KnownSteps(list)
+      if (list !== undefined) return new KnownSteps(list, this.#client.mono())
       const { claim, signal } = this.#run
       this.#run.abort(new LeaseLostError(claim.queue, claim.id))
       throw signal.reason
@@ -224,14 +227,18 @@ function ofPart<T>(part: 'step' | 'signal', name: string, convert: () => T): T {
 
 /** The entries that the job had when this run began, and the bytes that this run has added. */
 class KnownSteps {
+  /** The time of the store when they were read. */
   readonly now: number
+  /** A moment later, on the monotonic clock: what is over by this clock is over in the store. */
+  readonly readAt: number
   readonly #steps = new Map<string, StoredStep>()
   readonly #signals = new Map<string, StoredStep>()
   #count: number
   #bytes = 0
 
-  constructor({ now, steps }: StepList) {
+  constructor({ now, steps }: StepList, readAt: number) {
     this.now = now
+    this.readAt = readAt
     for (const step of steps) (isSignalEntry(step) ? this.#signals : this.#steps).set(step.name, step)
     this.#count = this.#steps.size
     for (const { payload } of this.#steps.values()) if (payload !== undefined) this.#bytes += payloadBytes(payload)

@@ -38,7 +38,7 @@ import type { SteppingRun, StepsClient } from './job-steps.js'
 import { refOf } from './run-events.js'
 import { mayComeAgain, type Verdict } from './verdict.js'
 
-type UpdateSurroundings = Pick<Surroundings, 'events' | 'random' | 'packing'>
+type UpdateSurroundings = Pick<Surroundings, 'events' | 'clock' | 'random' | 'packing'>
 
 type UpdatedStore = Pick<Store, 'extend' | 'traits' | 'records' | 'steps'>
 
@@ -203,14 +203,14 @@ export class JobUpdates {
   /** Of the steps of jobs. */
   get steps(): StepsClient {
     const store = this.#store
-    const { events, random, packing } = this.#surroundings
+    const { events, clock, random, packing } = this.#surroundings
     const waited = (call: string, job: SteppingRun) => ({
       random,
       failed: (error: unknown, retryMs: number) => events.emit('store.failed', { call, error, retryMs }),
       isOver: () => job.signal.aborted,
     })
     return {
-      ...{ packing, maxPayloadBytes: this.#maxCheckpointBytes },
+      ...{ packing, maxPayloadBytes: this.#maxCheckpointBytes, mono: () => clock.mono() },
       read: (job) => onceThere(() => stepsOf(store).read(job.claim), waited('steps.read', job)),
       keep: (job, step) =>
         onceThere(

@@ -317,8 +317,12 @@ export class Settler {
   }
 }
 
-/** The same item sent `byMs` later: its run began longer ago. */
+/** The same item sent `byMs` later: its run began longer ago, and what its job waits for is nearer. */
 function aged(item: SettleItem, byMs: number): SettleItem {
+  // With a delay of 0 the job would return to its old place.
+  if (item.kind === 'release' && item.delayMs > 0) return { ...item, delayMs: Math.max(1, item.delayMs - byMs) }
+  if (item.kind === 'wait' && item.withinMs !== undefined)
+    return { ...item, withinMs: Math.max(0, item.withinMs - byMs) }
   if (!('run' in item) || item.run === undefined) return item
   return { ...item, run: { ...item.run, startedMs: item.run.startedMs + byMs } }
 }

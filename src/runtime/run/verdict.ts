@@ -35,16 +35,22 @@ export type Verdict = { readonly done?: number; readonly holdMs?: number; readon
   | { readonly kind: 'cancel'; readonly reason: string | undefined }
 )
 
-/** The end that a run is to have because its handler sleeps or waits: it says so in `text`. */
-export type Suspension = { readonly text: string } & (
+/**
+ * The end that a run is to have because its handler sleeps or waits: it says so in `text`. `since`: the instant on the
+ * monotonic clock from which its time counts.
+ */
+export type Suspension = { readonly text: string; readonly since: number } & (
   | { readonly kind: 'sleep'; readonly delayMs: number }
   | { readonly kind: 'wait'; readonly awaits: SignalWait }
 )
 
-/** The verdict on a run whose handler sleeps or waits. */
-export function verdictOnSuspension(suspension: Suspension): Verdict {
-  if (suspension.kind === 'sleep') return { kind: 'release', delayMs: suspension.delayMs, reason: 'sleeping' }
-  return { kind: 'release', delayMs: 0, reason: 'waiting', awaits: suspension.awaits }
+/** The verdict on a run whose handler sleeps or waits, if the run ends `now`: steps beside it may have taken long. */
+export function verdictOnSuspension(suspension: Suspension, now: number): Verdict {
+  const left = (ms: number) => Math.max(0, Math.ceil(ms - (now - suspension.since)))
+  if (suspension.kind === 'sleep') return { kind: 'release', delayMs: left(suspension.delayMs), reason: 'sleeping' }
+  const { signal, withinMs } = suspension.awaits
+  const awaits = { signal, ...(withinMs === undefined ? {} : { withinMs: left(withinMs) }) }
+  return { kind: 'release', delayMs: 0, reason: 'waiting', awaits }
 }
 
 /** The verdict with the hold that its handler asked for by `ctx.hold()`; a longer one stays. */

@@ -79,12 +79,10 @@ export class ChildRun implements RunReport {
     this.#parts = parts
     if (history) events.counter = this.#tally
     this.#settler = new Settler(parts, store)
-    this.#executor = new Executor(
-      { ...parts, clock: { now: () => clock.now(), mono: sharedMono }, worker: assignment.worker },
-      parts.middleware,
-      this,
-    )
-    this.#notes = new PrintedNotes((progress) => guard.postMessage(progress), parts, store, rules.maxResultBytes)
+    const surroundings = { ...parts, clock: { now: () => clock.now(), mono: sharedMono }, worker: assignment.worker }
+    this.#executor = new Executor(surroundings, parts.middleware, this)
+    const tell = (progress: ProgressMessage) => guard.postMessage(progress)
+    this.#notes = new PrintedNotes(tell, surroundings, store, rules.maxResultBytes)
     this.#isKept = new Promise((resolve) => {
       this.#kept = resolve
     })
