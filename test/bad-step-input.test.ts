@@ -177,6 +177,18 @@ const sent: readonly [string, (mill: Mill, id: string) => Promise<unknown>, code
     'the name of a step must be a text; got 7',
   ],
   [
+    'a step to be forgotten, with an option that is none',
+    (mill, id) => mill.queue('default').jobs.forgetStep(id, 'a', { signals: true } as never),
+    'argument-invalid',
+    'jobs.forgetStep({ signals })',
+  ],
+  [
+    'a signal to be forgotten, by its name for a yes',
+    (mill, id) => mill.queue('default').jobs.forgetStep(id, 'a', { signal: 'approved' as never }),
+    'argument-invalid',
+    'jobs.forgetStep({ signal })',
+  ],
+  [
     'an id that is empty, of a step to be forgotten',
     (mill) => mill.queue('default').jobs.forgetStep('', 'a'),
     'argument-invalid',

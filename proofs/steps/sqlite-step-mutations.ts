@@ -11,8 +11,8 @@ export const sqliteStepMutations = mutationsIn(`
 - isSignalEntry({ kind }) ? 1 : 0
 + 0
 * to forget a step forgets a signal of its name
-- rid = ? AND is_signal = 0 AND name = ?
-+ rid = ? AND name = ?
+- rid = ? AND is_signal = ? AND name = ?'
++ rid = ? AND ? < 2 AND name = ?'
 * a wait in vain takes a place among the signals
 - is_signal = 1 AND kind = \${kinds.indexOf('signal')}
 + is_signal = 1

@@ -94,6 +94,18 @@ it('sends a signal, whose schema says what is wrong with its data', async () => 
   expect(await scene.mill.queue('orders').jobs.get('sent')).toMatchObject({ state: 'completed' })
 })
 
+it('forgets a signal, once that is confirmed', async () => {
+  const { page, hand } = await pageOf('resent')
+  await scene.mill.signal(scene.mill.job(order, 'resent'), defineSignal({ name: 'stopped' }))
+  await page.reload()
+  await hand.press('Forget stopped')
+  await hand.confirm('Forget')
+  await hand.told('It is forgotten: the next run waits for it anew, and it may be sent again.')
+
+  const steps = (await scene.mill.queue('orders').jobs.get('resent'))?.steps
+  expect(steps?.map(({ kind }) => kind)).toEqual(['step', 'step'])
+})
+
 it('forgets a step, once that is confirmed', async () => {
   const { hand } = await pageOf('forgotten')
   await hand.press('Forget charge')

@@ -223,7 +223,7 @@ const steppedFaults: typeof faults = {
       const steps = store.steps!
       const keep: typeof steps.keep = async (claim, step, leaseMs) => {
         const { queue, id } = claim
-        await steps.forget({ queue, id }, step.name)
+        await steps.forget({ queue, id }, step.name, 'step')
         return steps.keep(claim, step, leaseMs)
       }
       return Object.assign(Object.create(store), { steps: { ...steps, keep } })

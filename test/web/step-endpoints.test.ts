@@ -101,6 +101,20 @@ it('a step is forgotten once; a job that is not kept is refused', async () => {
   expect([elsewhere.status, errorOf(elsewhere).code]).toEqual([404, 'job-unknown'])
 })
 
+it('a signal is forgotten if the body says that it is one', async () => {
+  const scene = await waitingOrder()
+  await scene.post(`${path}/signal`, { signal: 'approved', data: { yes: true } })
+  const asStep = await scene.post(`${path}/forget-step`, { step: 'approved' })
+  const forgotten = await scene.post(`${path}/forget-step`, { step: 'approved', signal: true })
+  const wrong = await scene.post(`${path}/forget-step`, { step: 'approved', signal: 'yes' })
+
+  expect([asStep.json, forgotten.json]).toEqual([
+    { changed: 0, more: false },
+    { changed: 1, more: false },
+  ])
+  expect([wrong.status, errorOf(wrong).code]).toEqual([400, 'argument-invalid'])
+})
+
 it('a step may be named by any text of 1 to 200 characters', async () => {
   const scene = await waitingOrder()
   const asked = ['two\nlines', 'x'.repeat(200), '', 'x'.repeat(201)].map((step) =>

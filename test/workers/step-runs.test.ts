@@ -215,6 +215,31 @@ describe.each(kinds)('a worker on %s', (kind) => {
     expect(await mill.job(order, id).result({ timeout: '10s' })).toEqual([{ yes: true, by: 'nobody' }, undefined])
   })
 
+  it('says how to forget a signal that its schema does not accept, and waits for it anew', async () => {
+    const order = defineTask({
+      name: 'order',
+      retry: { max: 0 },
+      run: async (_: unknown, ctx) => ({ answer: await ctx.waitFor(approved) }),
+    })
+    const mill = millOn(kind, [order])
+    const buried = nextEvent(mill, 'job.buried')
+    const released = nextEvent(mill, 'job.released')
+    const { jobs, morgue } = mill.queue('default')
+    const { id } = await mill.enqueue(order, undefined)
+    // As before a deploy.
+    await mill.signal(id, defineSignal<unknown>({ name: 'approved' }), { yes: 'of course' })
+    await mill.worker().start()
+    expect((await buried).error).toContain(
+      `forget it, and the next run waits for it anew: millrace jobs forget-step default ${id} 'approved' --signal`,
+    )
+    expect(await jobs.forgetStep(id, 'approved')).toBe(false)
+    expect(await jobs.forgetStep(id, 'approved', { signal: true })).toBe(true)
+    await morgue.revive([id])
+    expect((await released).reason).toBe('waiting')
+    expect(await mill.signal(id, approved, { yes: true })).toBe('delivered')
+    expect(await mill.job(order, id).result({ timeout: '10s' })).toEqual({ answer: { yes: true, by: 'nobody' } })
+  })
+
   it('goes on with undefined when nobody has sent the signal in time', async () => {
     const order = taskOf(async (ctx) => ({ answer: (await ctx.waitFor(approved, { timeout: 10 })) ?? 'none' }))
     const mill = millOn(kind, [order])

@@ -80,6 +80,7 @@ const checkDeadList = callOptions('morgue.list', { task: own, by: own, cursor: t
 const checkRevive = callOptions('morgue.revive', { members: flag, input: own })
 const checkAgain = callOptions('jobs.enqueueAgain', { input: own })
 const checkFail = callOptions('jobs.fail', { delay: own, last: flag })
+const checkForget = callOptions('jobs.forgetStep', { signal: flag })
 
 /** The interval at which a drain checks whether it is done. */
 const drainLookMs = 100
@@ -130,7 +131,7 @@ export class QueueAdmin {
         bury: 1,
         enqueueAgain: 2,
         fail: 3,
-        forgetStep: 2,
+        forgetStep: 3,
         setFields: 2,
       },
     })
@@ -398,14 +399,22 @@ export class QueueAdmin {
       return (await records.fail(this.name, asked, { delayMs, reason: error, last })) === 'ok'
     },
     /**
-     * Forgets a step or a sleep of a job that has not completed, so its next run makes it again. A run that is under way
-     * has read it already. False: the job has none of this name. Throws `UnsupportedByStoreError`.
+     * Forgets a step or a sleep of a job that has not completed, so its next run makes it again. With `signal: true` it
+     * forgets the signal of this name, or that nobody has sent it in time: the next run waits for it anew, and it may be sent
+     * again. Default: false. A run that is under way has read both already. False: the job has none of this name. Throws
+     * `InvalidArgumentError` and `UnsupportedByStoreError`.
      */
-    forgetStep: async (id: string, name: string): Promise<boolean> => {
+    forgetStep: async (
+      id: string,
+      name: string,
+      options: { readonly signal?: boolean | undefined } = {},
+    ): Promise<boolean> => {
+      checkForget(options)
       if (typeof name !== 'string')
         throw new InvalidArgumentError(`the name of a step must be a text; got ${describe(name)}.`)
       const asked = await this.#chosen.idOf(id)
-      return stepsOf(await this.#parts.connect()).forget({ queue: this.name, id: asked }, name)
+      const steps = stepsOf(await this.#parts.connect())
+      return steps.forget({ queue: this.name, id: asked }, name, options.signal === true ? 'signal' : 'step')
     },
     /** Like `fields.set()` of a handle to the job: false if nothing is kept of it. */
     setFields: async (id: string | number, fields: FieldChanges): Promise<boolean> => {

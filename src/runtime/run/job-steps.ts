@@ -146,8 +146,13 @@ export class JobSteps {
       this.#suspend({ kind: 'wait', text: `waits for signal '${signal.name}'`, since: this.#client.mono(), awaits })
     }
     if (entry.kind === 'timeout') return undefined
-    const data = this.#resultOf(entry, 'signal')
-    return signal.data === undefined ? data : validated(signal.data, data, `the data of signal '${signal.name}'`)
+    try {
+      const data = this.#resultOf(entry, 'signal')
+      const what = `the data of signal '${signal.name}'`
+      return signal.data === undefined ? data : await validated(signal.data, data, what)
+    } catch (error) {
+      throw unfit(error, this.#run.claim, signal.name)
+    }
   }
 
   /** A signal and a step may share a name, as the store keeps them apart. */
@@ -280,6 +285,14 @@ function otherKind(name: string, { kind }: StoredStep): InvalidJobError {
   return new InvalidJobError(
     `'${name}' was a ${kind} in an earlier run of this job, and is none now. Give what has changed another name, or let the step run again: millrace jobs forget-step.`,
   )
+}
+
+/** A signal that was sent under another schema, codec or key fails each run: the error says what an operator can do. */
+function unfit(error: unknown, { queue, id }: Claim, signal: string): unknown {
+  const wayOut = `\nIf the job cannot use it, forget it, and the next run waits for it anew: millrace jobs forget-step ${queue} ${id} '${signal}' --signal`
+  if (hasCode(error, 'job-invalid')) return new InvalidJobError(`${error.message}${wayOut}`)
+  if (hasCode(error, 'codec-failed')) return new CodecError(`${error.message}${wayOut}`, { cause: error.cause })
+  return error
 }
 
 function sleeps(name: string): string {

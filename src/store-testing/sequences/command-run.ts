@@ -177,7 +177,7 @@ export class CommandRun {
       case 'signal':
         return steps.signal(command.job, command.signal)
       case 'forget':
-        return steps.forget(command.job, command.name)
+        return steps.forget(command.job, command.name, command.of)
       case 'steps':
         return steps.read(command.job)
       case 'sweep waits':

@@ -13,7 +13,7 @@ import type { EnqueueCall, NewJob } from '../../stores/contract/new-job.js'
 import type { QueueSettings } from '../../stores/contract/queue-settings.js'
 import type { ScheduleChange } from '../../stores/contract/schedules.js'
 import type { ClaimKey, SettleItem } from '../../stores/contract/settle.js'
-import type { NewSignal, NewStep } from '../../stores/contract/steps.js'
+import type { EntryKind, NewSignal, NewStep } from '../../stores/contract/steps.js'
 import type { WorkerRecord } from '../../stores/contract/worker-registry.js'
 
 /** The end of a claim, without its name. */
@@ -63,7 +63,7 @@ export type ScheduleCommand =
 export type StepCommand =
   | { readonly verb: 'keep'; readonly claim: ClaimRef; readonly step: NewStep; readonly leaseMs: number }
   | { readonly verb: 'signal'; readonly job: JobKey; readonly signal: NewSignal }
-  | { readonly verb: 'forget'; readonly job: JobKey; readonly name: string }
+  | { readonly verb: 'forget'; readonly job: JobKey; readonly name: string; readonly of: EntryKind }
   | { readonly verb: 'steps'; readonly job: JobKey }
   | { readonly verb: 'sweep waits'; readonly worker: string }
 

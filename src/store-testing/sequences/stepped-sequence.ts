@@ -90,7 +90,7 @@ function command(dice: Dice, step: number): Command {
     [18, () => ({ handle, verb: 'settle', items: dice.several(1, 3, () => ({ claim: ref(dice), end: end(dice) })) })],
     [16, () => ({ handle, verb: 'keep', claim: ref(dice), leaseMs: dice.pick([1, 30_000]), step: reached(dice) })],
     [14, () => ({ handle, verb: 'signal', job, signal: sent(dice) })],
-    [5, () => ({ handle, verb: 'forget', job, name: dice.pick(given) })],
+    [5, () => ({ handle, verb: 'forget', job, name: dice.pick(given), of: dice.pick(['step', 'signal']) })],
     [2, () => ({ handle, verb: 'steps', job })],
     [6, () => ({ handle, verb: 'sweep waits', worker: 'worker-1' })],
     [3, () => ({ handle, verb: 'sweep', worker: 'worker-1' })],

@@ -43,6 +43,9 @@ export interface StoredStep {
   readonly codec?: string
 }
 
+/** Entries that share their names: steps and sleeps, or signals and waits that were in vain. */
+export type EntryKind = 'step' | 'signal'
+
 /** The entries of a job. */
 export interface StepList {
   readonly now: number
@@ -65,8 +68,11 @@ export interface Steps {
   keep(claim: ClaimKey, step: NewStep, leaseMs: number): Promise<'ok' | 'lost' | 'cancel'>
   /** The entries of a job; undefined if it is gone. */
   read(job: JobKey): Promise<StepList | undefined>
-  /** Removes a step or a sleep; a run that is under way has read it already. False: there is none. */
-  forget(job: JobKey, name: string): Promise<boolean>
+  /**
+   * Removes the step or sleep of this name, or with `of: 'signal'` the signal or the end of a wait in vain; a run that is
+   * under way has read it already. A signal that is forgotten may be sent again. False: there is none.
+   */
+  forget(job: JobKey, name: string, of: EntryKind): Promise<boolean>
   /** Sends a signal to a job that has not completed. A dead job finds it when it is revived. */
   signal(job: JobKey, signal: NewSignal): Promise<SignalAnswer>
   /**

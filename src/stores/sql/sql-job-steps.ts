@@ -4,7 +4,7 @@
  */
 
 import type { Payload } from '../../core/values/codec.js'
-import type { StoredStep } from '../contract/steps.js'
+import type { EntryKind, StoredStep } from '../contract/steps.js'
 import { isSignalEntry } from '../contract/steps.js'
 import { bounded } from '../rows/queue-row.js'
 import { present } from '../rows/stored-job.js'
@@ -57,9 +57,10 @@ export function* addStep(rid: number, { name, kind, at, until, payload, codec }:
   )
 }
 
-/** Removes a step or a sleep. Returns whether there was one. */
-export function* removeStep(rid: number, name: string): SqlSteps<boolean> {
-  return (yield* run('DELETE FROM step WHERE rid = ? AND is_signal = 0 AND name = ?', rid, toStored(name))) > 0
+/** Removes the entry of this name. Returns whether there was one. */
+export function* removeStep(rid: number, name: string, of: EntryKind): SqlSteps<boolean> {
+  const text = 'DELETE FROM step WHERE rid = ? AND is_signal = ? AND name = ?'
+  return (yield* run(text, rid, of === 'signal' ? 1 : 0, toStored(name))) > 0
 }
 
 /** Whether the job has entries. */

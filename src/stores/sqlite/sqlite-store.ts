@@ -107,7 +107,7 @@ export class SqliteStore implements Store {
     this.steps = {
       keep: (claim, step, leaseMs) => this.#thread.call('keepStep', claim, step, leaseMs),
       read: (job) => this.#thread.call('readSteps', job),
-      forget: (job, name) => this.#thread.call('forgetStep', job, name),
+      forget: (job, name, of) => this.#thread.call('forgetStep', job, name, of),
       signal: (job, signal) => this.#thread.call('signal', job, signal),
       // As with joins.
       sweep: async () =>

@@ -330,11 +330,15 @@ export const jobEndpoints = [
   endpoint({
     method: 'POST',
     path: '/queues/:queue/jobs/:id/forget-step',
-    summary: 'Forget a stored step or sleep of a job: its next run makes it again',
+    summary:
+      'Forget a stored step or sleep of a job, or with `signal` a signal: its next run makes it again, or waits anew',
     action: 'job.forget-step',
-    body: exactly({ step: stepName }),
+    body: exactly({ step: stepName, signal: v.exactOptional(v.boolean()) }),
     answer: changed,
-    run: (call) => changeOne(call, (admin, id) => admin.jobs.forgetStep(id, call.body.step)),
+    run: (call) => {
+      const { step, signal } = call.body
+      return changeOne(call, (admin, id) => admin.jobs.forgetStep(id, step, { signal }))
+    },
   }),
   endpoint({
     method: 'DELETE',

@@ -125,7 +125,22 @@ describe('a job that waits for a signal', () => {
     expect(forgotten.stdout).toBe("orders: step 'charge' of job order-4711 is forgotten.\n")
     expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("has no step or sleep 'charge'") })
     expect(record.steps).toBeUndefined()
+    expect(again.stderr).toContain('To forget a signal, add --signal.')
     expect(await run('jobs forget-step order-4711', { cwd })).toMatchObject({ code: 2 })
     expect(await run('jobs forget-step order-4711 charge ship', { cwd })).toMatchObject({ code: 2 })
+  })
+
+  it('forgets a signal, which may be sent again', async () => {
+    const { cwd } = await waitingOrder()
+    const send = () => run('jobs signal orders order-4711 stopped', { cwd })
+    expect((await send()).stdout).toContain('is kept')
+    const forgotten = await run('jobs forget-step order-4711 stopped --signal', { cwd })
+    const again = await run('jobs forget-step order-4711 stopped --signal', { cwd })
+    expect(forgotten.stdout).toBe("orders: signal 'stopped' of job order-4711 is forgotten.\n")
+    expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("has no signal 'stopped'") })
+    expect((await send()).stdout).toContain('is kept')
+    expect(await runJson('jobs forget-step order-4711 stopped --signal', { cwd })).toEqual({
+      ...{ queue: 'orders', id: 'order-4711', signal: 'stopped' },
+    })
   })
 })

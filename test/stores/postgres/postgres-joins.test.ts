@@ -308,8 +308,8 @@ describe('signals on a Postgres store', () => {
     ],
     [
       'forget a step of',
-      'forget_step_1',
-      (store: PostgresStore, job: { queue: string; id: string }) => store.steps.forget(job, 'pay'),
+      'forget_step_2',
+      (store: PostgresStore, job: { queue: string; id: string }) => store.steps.forget(job, 'pay', 'step'),
       true,
     ],
   ])('%s a dead job that is revived at the same moment', async (_, call, send, answer) => {

@@ -55,7 +55,7 @@ describe('the steps and signals', () => {
     [
       'forgets its steps one by one and is completed after a signal',
       async (s, claim) => {
-        for (const name of ['charge', 'cool-off', 'ship']) await s.store.steps.forget({ queue, id: 'a' }, name)
+        for (const name of ['charge', 'cool-off', 'ship']) await s.store.steps.forget({ queue, id: 'a' }, name, 'step')
         await waits(s, claim)
         await s.store.steps.signal({ queue, id: 'a' }, { name: 'other' })
         await ended('complete')(s, (await s.take())[0]!)
@@ -84,7 +84,7 @@ describe('the steps and signals', () => {
     const claim = (await scene.take())[0]!
     for (let n = 0; n < 600; n += 1) {
       await scene.store.steps.keep(claim, { name: `s${n}`, kind: 'step', payload: `${n}` }, 600_000)
-      if (n % 100 === 0) await scene.store.steps.forget({ queue, id: 'a' }, `s${n}`)
+      if (n % 100 === 0) await scene.store.steps.forget({ queue, id: 'a' }, `s${n}`, 'step')
     }
     const names = (await scene.store.steps.read({ queue, id: 'a' }))!.steps.map(({ name }) => name)
     expect(names).toEqual(Array.from({ length: 600 }, (_, n) => `s${n}`).filter((_, n) => n % 100 !== 0))

@@ -253,8 +253,9 @@ export class EveryOperation {
       this.#call('keepStep', key, { name: 'charge', kind: 'step', payload: '1' }, 1_000)
       this.#call('keepStep', key, { name: 'nap', kind: 'sleep', forMs: 1 }, 1_000)
       this.#read('readSteps', key)
-      this.#call('forgetStep', key, 'nap')
-      if (key.id === 'stepped') this.#call('signal', key, { name: 'go' })
+      this.#call('forgetStep', key, 'nap', 'step')
+      this.#call('signal', key, { name: 'go' })
+      if (key.id !== 'stepped') this.#call('forgetStep', key, 'go', 'signal')
       this.#call('settle', [{ ...key, kind: 'wait', signal: 'go', withinMs: 1_000 }])
     }
     this.#call('signal', { queue, id: 'signalled' }, { name: 'go', payload: '1' })

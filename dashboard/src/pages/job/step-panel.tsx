@@ -46,7 +46,7 @@ export function StepPanel({ job: { steps = [] }, name, isGone, done }: StepsProp
               </span>
               <span class="flex items-center gap-3 text-muted">
                 <Moment at={step.at} />
-                {mayForget && (step.kind === 'step' || step.kind === 'sleep') && (
+                {mayForget && (
                   <Button
                     kind="quiet"
                     label={`Forget ${safeText(step.name)}`}
@@ -71,14 +71,16 @@ export function StepPanel({ job: { steps = [] }, name, isGone, done }: StepsProp
 }
 
 function askToForget({ name: step, kind }: JobStep, name: JobName, done: () => unknown): void {
+  const signal = kind === 'signal' || kind === 'timeout'
+  const nextRun = signal ? 'waits for it anew, and it may be sent again' : 'makes it again'
   askToConfirm({
-    title: `Forget the ${kind} ${safeText(step)}?`,
-    text: 'The next run of the job makes it again. A run that is under way has read it already.',
+    title: `Forget the ${signal ? 'signal' : kind} ${safeText(step)}?`,
+    text: `The next run of the job ${nextRun}. A run that is under way has read it already.`,
     verb: 'Forget',
     isDangerous: true,
-    act: () => post<Changed>(jobAddress(name, '/forget-step'), { step }),
+    act: () => post<Changed>(jobAddress(name, '/forget-step'), { step, signal }),
     done: (changed) => {
-      if (changed > 0) say('It is forgotten: the next run makes it again.')
+      if (changed > 0) say(`It is forgotten: the next run ${nextRun}.`)
       else say('Nothing was changed: the job does not have it any more.', 'failed')
       void done()
     },

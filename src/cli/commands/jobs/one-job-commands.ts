@@ -202,27 +202,35 @@ export function addForgetStep(jobs: Command): void {
     jobs,
     'forget-step',
     '<id> <step>',
-    'Forget a stored step or sleep of a job, so that its next run makes it again',
-  ).addHelpText(
-    'after',
-    `
-  For a job whose code has changed, or a step whose stored result is wrong. A run that is under way has read its steps
-  already.
-
-Example:
-  $ millrace jobs forget-step orders order-4711 charge`,
+    'Forget a stored step or sleep of a job, so that its next run makes it again, or a signal',
   )
-  withJson(command, 'print {"queue","id","step"}').action((words: [string, ...string[]], flags: MillFlags) =>
-    withMill(flags, async (mill, terminal) => {
-      const { queue, id, rest } = await jobNamed(mill, 'jobs', words)
-      const [step, more] = rest
-      if (step === undefined) throw new UsageError('the name of the step is missing; it follows the id.')
-      if (more !== undefined) throw new UsageError(`'${more}' is too much: one step is expected.`)
-      if (!(await mill.queue(queue).jobs.forgetStep(id, step)))
-        throw new OperationError(`job '${id}' in queue '${queue}' has no step or sleep '${step}'; nothing was changed.`)
-      terminal.print({ queue, id, step }, () => [
-        `${queue}: step '${printable(step)}' of job ${printable(id)} is forgotten.`,
-      ])
-    }),
+    .option('--signal', 'a signal, or that nobody has sent it in time: the next run waits for it anew')
+    .addHelpText(
+      'after',
+      `
+  For a job whose code has changed, or a step whose stored result is wrong, or a signal whose data no schema accepts any more.
+  A run that is under way has read its steps and signals already.
+
+Examples:
+  $ millrace jobs forget-step orders order-4711 charge
+  $ millrace jobs forget-step orders order-4711 approved --signal`,
+    )
+  withJson(command, 'print {"queue","id","step"}, with --signal {"queue","id","signal"}').action(
+    (words: [string, ...string[]], flags: MillFlags & { readonly signal?: boolean }) =>
+      withMill(flags, async (mill, terminal) => {
+        const { queue, id, rest } = await jobNamed(mill, 'jobs', words)
+        const [name, more] = rest
+        const { signal = false } = flags
+        const what = signal ? 'signal' : 'step'
+        if (name === undefined) throw new UsageError(`the name of the ${what} is missing; it follows the id.`)
+        if (more !== undefined) throw new UsageError(`'${more}' is too much: one ${what} is expected.`)
+        if (!(await mill.queue(queue).jobs.forgetStep(id, name, { signal })))
+          throw new OperationError(
+            `job '${id}' in queue '${queue}' has no ${signal ? 'signal' : 'step or sleep'} '${name}'; nothing was changed.${signal ? '' : ' To forget a signal, add --signal.'}`,
+          )
+        terminal.print({ queue, id, [what]: name }, () => [
+          `${queue}: ${what} '${printable(name)}' of job ${printable(id)} is forgotten.`,
+        ])
+      }),
   )
 }

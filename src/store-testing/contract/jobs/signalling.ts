@@ -15,7 +15,7 @@ import {
   tellsCrashes,
 } from '../scenes/contract-case.js'
 import { type Scene, soon } from '../scenes/scene.js'
-import { kindsOf, read } from './stepping.js'
+import { keep, kindsOf, read } from './stepping.js'
 
 const hour = 3_600_000
 
@@ -323,6 +323,75 @@ export const signalling = plainConcern('signals', [steps], {
     assert.equal(await signal(scene, 'more'), 'full')
   },
 
+  async 'a signal that is forgotten may be sent anew, and a step of its name stays'(scene) {
+    await scene.add('a')
+    const claim = await scene.claimOne()
+    await keep(scene, claim, { name: 'go', kind: 'step', payload: '1' })
+    assert.equal(await signal(scene, 'go', '2'), 'kept')
+    assert.equal(await forget(scene, 'stop'), false)
+    assert.equal(await forget(scene, 'go', 'other'), false)
+    assert.equal(await forget(scene, 'go'), true)
+    assert.equal(await forget(scene, 'go'), false)
+    assert.deepEqual(kindsOf(await read(scene)), ['step go'])
+    await scene.end(claim, { kind: 'wait', signal: 'go' })
+    assert.deepEqual(await scene.states(), ['a waiting'])
+    assert.equal(await signal(scene, 'go', '3'), 'delivered')
+    assert.deepEqual((await read(scene)).at(-1)?.payload, '3')
+  },
+
+  async 'a job whose only signal is forgotten while it waits for another waits on'(scene) {
+    await waiting(scene)
+    await signal(scene, 'stop', '1')
+    assert.equal(await forget(scene, 'stop'), true)
+    assert.deepEqual(await read(scene), [])
+    assert.deepEqual(await scene.states(), ['a waiting'])
+    assert.equal(await signal(scene, 'go'), 'delivered')
+    assert.equal((await scene.claimOne()).id, 'a')
+  },
+
+  async 'a wait in vain that is forgotten begins anew'(scene) {
+    await waiting(scene, { signal: 'go', withinMs: 1 })
+    await scene.advance(10_000)
+    await scene.steps.sweep('worker-1')
+    const claim = await scene.claimOne()
+    assert.equal(await signal(scene, 'go'), 'gone')
+    assert.equal(await forget(scene, 'go'), true)
+    await scene.end(claim, { kind: 'wait', signal: 'go' })
+    assert.deepEqual(await scene.states(), ['a waiting'])
+    assert.equal(await signal(scene, 'go'), 'delivered')
+  },
+
+  async 'a signal that is forgotten leaves its place and its bytes to another'(scene) {
+    await scene.add('a')
+    const most = `"${'x'.repeat(4 * 1_048_576 - 2)}"`
+    assert.equal(await signal(scene, 'one', most), 'kept')
+    assert.equal(await signal(scene, 'two', '1'), 'full')
+    assert.equal(await forget(scene, 'one'), true)
+    assert.equal(await signal(scene, 'two', most), 'kept')
+    assert.equal(await forget(scene, 'two'), true)
+    for (let i = 0; i < mostSignals; i += 1) assert.equal(await signal(scene, `s${i}`), 'kept')
+    assert.equal(await signal(scene, 'more'), 'full')
+    assert.equal(await forget(scene, 's7'), true)
+    assert.equal(await signal(scene, 'more'), 'kept')
+  },
+
+  'a dead job forgets a signal, and waits for it anew when it is revived': plainCase(
+    [steps, records],
+    async (scene) => {
+      await scene.add('a')
+      await signal(scene, 'go', '"unfit"')
+      await scene.end(await scene.claimOne(), { kind: 'bury' })
+      assert.equal(await forget(scene, 'go'), true)
+      await scene.records.morgue.revive(scene.queue, 'all')
+      await scene.end(await scene.claimOne(), { kind: 'wait', signal: 'go' })
+      assert.equal(await signal(scene, 'go', '"fit"'), 'delivered')
+      assert.deepEqual(
+        (await read(scene)).map(({ payload }) => payload),
+        ['"fit"'],
+      )
+    },
+  ),
+
   async 'a lost claim does not wait'(scene) {
     await scene.add('a')
     const claim = await scene.claimOne()
@@ -345,6 +414,10 @@ async function failed(scene: Scene, id: string): Promise<void> {
   const claim = await scene.claimOne({ from: [{ queue: scene.queue, limit: 1 }] })
   assert.equal(claim.id, id)
   await scene.end(claim, { kind: 'retry', delayMs: 0 })
+}
+
+function forget(scene: Scene, name: string, id = 'a'): Promise<boolean> {
+  return scene.steps.forget({ queue: scene.queue, id }, name, 'signal')
 }
 
 function signal(scene: Scene, name: string, payload?: string): Promise<SignalAnswer> {

@@ -240,9 +240,9 @@ export const stepping = plainConcern('steps', [steps], {
     const claim = await scene.claimOne()
     await keep(scene, claim, charged)
     await scene.steps.signal(job, { name: 'charge', payload: '1' })
-    assert.equal(await scene.steps.forget(job, 'other'), false)
-    assert.equal(await scene.steps.forget({ ...job, id: 'other' }, 'charge'), false)
-    assert.equal(await scene.steps.forget(job, 'charge'), true)
+    assert.equal(await scene.steps.forget(job, 'other', 'step'), false)
+    assert.equal(await scene.steps.forget({ ...job, id: 'other' }, 'charge', 'step'), false)
+    assert.equal(await scene.steps.forget(job, 'charge', 'step'), true)
     assert.deepEqual(kindsOf(await read(scene)), ['signal charge'])
     await keep(scene, claim, { ...charged, payload: '{"paid":8}' })
     assert.deepEqual((await read(scene)).at(-1)?.payload, '{"paid":8}')
@@ -259,7 +259,7 @@ export const stepping = plainConcern('steps', [steps], {
     assert.equal((await read(scene)).length, 1)
     await scene.advance(1)
     assert.equal(await scene.steps.read(job), undefined)
-    assert.equal(await scene.steps.forget(job, 'charge'), false)
+    assert.equal(await scene.steps.forget(job, 'charge', 'step'), false)
   },
 
   async 'a job whose only step is forgotten may be replaced again'(scene) {
@@ -268,7 +268,7 @@ export const stepping = plainConcern('steps', [steps], {
     const claim = await scene.claimOne()
     await keep(scene, claim, charged)
     await scene.end(claim, { kind: 'release', delayMs: 1_000 })
-    await scene.steps.forget(job, 'charge')
+    await scene.steps.forget(job, 'charge', 'step')
     assert.deepEqual(await scene.enqueue([{ id: 'a', ifWaiting: 'replace' }]), ['replaced'])
     assert.deepEqual(await read(scene), [])
   },

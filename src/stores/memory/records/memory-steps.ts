@@ -38,12 +38,14 @@ export function memorySteps(store: MemoryAdmin): Steps {
       return job === undefined || queue.isHidden(job, now) ? undefined : { now, steps: job.steps }
     },
 
-    async forget({ queue: name, id }, step) {
+    async forget({ queue: name, id }, entry, of) {
       const queue = store.queues().holding(name, id)
       const job = queue.jobs.get(id)
-      if (job === undefined || queue.isHidden(job, store.now()) || !hasStep(job, step)) return false
-      job.steps = job.steps.filter((one) => isSignalEntry(one) || one.name !== step)
-      return true
+      if (job === undefined || queue.isHidden(job, store.now())) return false
+      const left = job.steps.filter((one) => isSignalEntry(one) !== (of === 'signal') || one.name !== entry)
+      const isThere = left.length < job.steps.length
+      job.steps = left
+      return isThere
     },
 
     async signal({ queue: name, id }, { name: signal, payload, codec }) {

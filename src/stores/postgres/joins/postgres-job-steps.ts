@@ -3,7 +3,7 @@
 import { payloadBytes } from '../../../core/values/codec.js'
 import type { JobKey } from '../../contract/job-records.js'
 import type { ClaimKey } from '../../contract/settle.js'
-import type { NewSignal, NewStep, SignalAnswer, StepList, Steps, StoredStep } from '../../contract/steps.js'
+import type { EntryKind, NewSignal, NewStep, SignalAnswer, StepList, Steps, StoredStep } from '../../contract/steps.js'
 import { present } from '../../rows/stored-job.js'
 import { mostSignalBytes, mostSignals, upkeepLimit } from '../../rules/bounds.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
@@ -71,14 +71,14 @@ const lockSteps = sqlFunction(
 END`,
 )
 
-/** Takes a queue, an id and the name of a step or a sleep. Returns whether it was there. */
+/** Takes a queue, an id, and whether the entry is a signal (1 or 0), and its name. Returns whether it was there. */
 const forgetStep = sqlFunction(
-  'forget_step_1',
-  'p_q int, p_id text, p_name text',
+  'forget_step_2',
+  'p_q int, p_id text, p_is_signal int, p_name text',
   'json',
   `BEGIN
   IF NOT @.lock_steps_1(p_q, p_id) THEN RETURN to_json(false); END IF;
-  DELETE FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = 0 AND name = p_name;
+  DELETE FROM @.step WHERE id = p_id AND qid + 0 = p_q AND is_signal = p_is_signal AND name = p_name;
   IF NOT FOUND THEN RETURN to_json(false); END IF;
   IF NOT EXISTS (SELECT FROM @.step WHERE id = p_id AND qid + 0 = p_q) THEN
     UPDATE @.job SET flags = flags & ~64 WHERE id = p_id AND qid + 0 = p_q;
@@ -195,8 +195,9 @@ export class PostgresSteps implements Steps {
     return { now, steps: rows.map(storedStep) }
   }
 
-  async forget(job: JobKey, name: string): Promise<boolean> {
-    return (await this.#connection.call(forgetStep, [await this.#qid(job), job.id, storedText(name)])) as boolean
+  async forget(job: JobKey, name: string, of: EntryKind): Promise<boolean> {
+    const values = [await this.#qid(job), job.id, of === 'signal' ? 1 : 0, storedText(name)]
+    return (await this.#connection.call(forgetStep, values)) as boolean
   }
 
   async signal(job: JobKey, { name, ...data }: NewSignal): Promise<SignalAnswer> {

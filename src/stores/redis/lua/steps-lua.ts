@@ -64,12 +64,13 @@ function M.add(j, kind, name, value)
   M.mark(j, true)
   write_entry(j.id, call('HGET', STEPS, j.id), kind, name, value)
 end
--- Removes a step or a sleep. Returns whether there was one.
-function M.remove(j, name)
-  local field = j.id .. '\\0n' .. name
+-- Removes the entry at this place. Returns whether there was one.
+function M.remove(j, place)
+  local field = j.id .. '\\0' .. place
   local entry = call('HGET', STEPS, field)
   if not entry then return false end
   local last, count, signals, bytes = totals(j.id)
+  if sub(entry, 1, 1) == 's' then signals, bytes = signals - 1, bytes - data_bytes(sub(entry, 18)) end
   call('HDEL', STEPS, field, index(j.id, unpackn('>I4', entry, 2)))
   if count > 1 then call('HSET', STEPS, j.id, pack(TOTALS, last, count - 1, signals, bytes))
   else

@@ -2,7 +2,7 @@
 
 import type { JobKey } from '../../contract/job-records.js'
 import type { ClaimKey } from '../../contract/settle.js'
-import type { NewSignal, NewStep, SignalAnswer, StepList, Steps, StoredStep } from '../../contract/steps.js'
+import type { EntryKind, NewSignal, NewStep, SignalAnswer, StepList, Steps, StoredStep } from '../../contract/steps.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import type { RedisArgument, RedisClient, RedisReply } from '../client/redis-client.js'
 import { bytesIn, listIn, numberIn, textIn } from '../client/redis-reply.js'
@@ -65,7 +65,8 @@ export function redisSteps(
       return { now: numberIn(now), steps }
     },
 
-    forget: async (job: JobKey, name: string) => (await ask(job, forgetScript, [name])) === 1,
+    forget: async (job: JobKey, name: string, of: EntryKind) =>
+      (await ask(job, forgetScript, [`${of === 'signal' ? 'g' : 'n'}${name}`])) === 1,
 
     async signal(job: JobKey, { name, ...data }: NewSignal): Promise<SignalAnswer> {
       const answer = await ask(job, signalScript, [name, resultBytes(data)])
@@ -154,7 +155,7 @@ return rows
   { readOnly: true },
 )
 
-/** ARGV: id, name of a step or sleep. Removes it. Returns 1, or 0 if there is none. */
+/** ARGV: id, where the entry is. Removes it. Returns 1, or 0 if there is none. */
 const forgetScript = stepScript(
   'step-forget',
   `${guard}

@@ -3,7 +3,7 @@
 import { payloadBytes } from '../../../core/values/codec.js'
 import type { JobKey } from '../../contract/job-records.js'
 import type { ClaimKey } from '../../contract/settle.js'
-import type { NewSignal, NewStep, SignalAnswer, StepList, StoredStep } from '../../contract/steps.js'
+import type { EntryKind, NewSignal, NewStep, SignalAnswer, StepList, StoredStep } from '../../contract/steps.js'
 import { isSignalEntry } from '../../contract/steps.js'
 import { completed, isHidden, type JobRow, noteBits } from '../../rows/job-row.js'
 import { mostSignalBytes, mostSignals, upkeepLimit } from '../../rules/bounds.js'
@@ -60,9 +60,9 @@ export class SqliteStepCalls {
     return { now: this.#transaction.clock.now(), steps }
   }
 
-  forget(key: JobKey, name: string): boolean {
+  forget(key: JobKey, name: string, of: EntryKind): boolean {
     const job = this.#find(key)
-    if (job === undefined || !this.#transaction.run(removeStep(job.rid, name))) return false
+    if (job === undefined || !this.#transaction.run(removeStep(job.rid, name, of))) return false
     const { rid } = job
     if (!this.#transaction.run(hasSteps(rid))) this.#transaction.jobSteps.unmark(rid, noteBits.steps)
     return true
