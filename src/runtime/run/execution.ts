@@ -345,9 +345,9 @@ export class JobExecution extends Execution implements JobContext, Noting {
     return this.#stepping('ctx.waitFor()', (steps) => steps.waitFor(signal, options)) as Promise<never>
   }
 
-  /** Resolves once none of its steps is under way, or once it is told to stop. */
-  async stepsEnded(): Promise<void> {
-    await this.#steps?.ended()
+  /** Undefined before the first use. */
+  get steps(): JobSteps | undefined {
+    return this.#steps
   }
 
   #stepping<T>(call: string, work: (steps: JobSteps) => Promise<T>): Promise<T> {

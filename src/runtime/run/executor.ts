@@ -18,6 +18,7 @@ import { TimeLimits } from './time-limits.js'
 import {
   cancelledWhileRunning,
   leaseLost,
+  mayComeAgain,
   retryDelayMs,
   type Suspension,
   type Verdict,
@@ -86,7 +87,7 @@ export class Executor {
 
   async #runJob(execution: JobExecution): Promise<void> {
     const { task } = execution
-    let verdict: Verdict
+    let verdict: Verdict | undefined
     let thrown: unknown
     try {
       const isChecked = task.input !== undefined || task.shouldRun !== undefined || task.joins !== undefined
@@ -95,22 +96,26 @@ export class Executor {
       if (execution.endsInside && refusal === undefined) verdict = this.#failed(execution, execution, notCommitted())
     } catch (error) {
       thrown = error
-      // A step beside the one that threw: its result is kept as long as the run lasts.
-      await execution.stepsEnded()
-      verdict = this.#verdictOnAbort(execution, execution, execution.abortReason, error)
     }
-    if (execution.suspension !== undefined) await execution.stepsEnded()
+    if (execution.steps !== undefined) {
+      await execution.steps.rested()
+      // Their results are kept as long as the run lasts, and the next run must not call them again.
+      const isLast = verdict !== undefined && execution.suspension === undefined && !mayComeAgain(verdict)
+      if (!isLast) await execution.steps.ended()
+    }
+    verdict ??= this.#verdictOnAbort(execution, execution, execution.abortReason, thrown)
     if (execution.endsInside) verdict = { ...verdict, endsInside: true }
     // Whatever a middleware returned or threw.
     if (execution.isLate) verdict = tooLate
-    else if (execution.suspension !== undefined && execution.abortReason === undefined)
-      verdict = this.#suspended(execution, execution.suspension, thrown)
+    else if (execution.suspension !== undefined) verdict = this.#suspended(execution, execution.suspension, thrown)
     this.#decide(execution, [verdict])
     this.#report.released(execution)
   }
 
-  /** Its handler sleeps or waits, whatever it returned or threw after that. */
-  #suspended({ claim }: JobExecution, suspension: Suspension, thrown: unknown): Verdict {
+  /** Its handler sleeps or waits, whatever it returned or threw after that. It may have been told to stop meanwhile. */
+  #suspended(execution: JobExecution, suspension: Suspension, thrown: unknown): Verdict {
+    const { abortReason, claim } = execution
+    if (abortReason !== undefined) return this.#verdictOnAbort(execution, execution, abortReason, abortReason)
     // It may be the cause of another error, or be lost in a result.
     if (!(thrown instanceof RunSuspended))
       this.#surroundings.events.emit('suspension.swallowed', { ...refOf(claim), text: suspension.text })

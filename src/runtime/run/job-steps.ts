@@ -54,14 +54,21 @@ export interface StepsClient {
 }
 
 /** The run, as far as its steps need it. */
-export interface SteppingRun {
+interface SteppingRun {
   readonly claim: Claim
   /** Tells its job from those that it replaced; absent if it takes no other's place. */
   readonly life: string | undefined
   readonly lease: { readonly terms: { readonly leaseMs: number } } | undefined
   readonly signal: AbortSignal
+  /** There is a verdict on it. */
+  readonly isDecided: boolean
   suspension?: Suspension
   abort(reason: Error): void
+}
+
+/** Whether the run still holds its job: what a step returns after the time limit of the run is kept as well. */
+export function mayKeep({ signal, isDecided }: Pick<SteppingRun, 'signal' | 'isDecided'>): boolean {
+  return !isDecided && (!signal.aborted || hasCode(signal.reason, 'time-limit-exceeded'))
 }
 
 const nameForm = 'text of 1 to 200 characters'
@@ -74,6 +81,8 @@ export class JobSteps {
   readonly #given = new Set<string>()
   /** The steps whose functions may still run. */
   readonly #underWay = new Set<Promise<unknown>>()
+  /** The sleeps and waits that may yet end the run. */
+  readonly #resting = new Set<Promise<unknown>>()
   #known: Promise<KnownSteps> | undefined
 
   constructor(run: SteppingRun, client: StepsClient) {
@@ -82,20 +91,25 @@ export class JobSteps {
   }
 
   step<T>(name: string, work: (call: StepCall) => T | Promise<T>): Promise<T> {
-    const step = this.#step(name, work)
-    this.#underWay.add(step)
-    const ended = () => this.#underWay.delete(step)
-    step.then(ended, ended)
-    return step
+    return within(this.#underWay, this.#step(name, work))
   }
 
-  /** Resolves once no step is under way, or once the run is told to stop: what a step returns later is not kept. */
+  sleep(name: string, time: Duration): Promise<void> {
+    return within(this.#resting, this.#sleep(name, time))
+  }
+
+  waitFor(signal: AnySignal, options?: { readonly timeout?: Duration | undefined }): Promise<unknown> {
+    return within(this.#resting, this.#waitFor(signal, options))
+  }
+
+  /** Resolves once each sleep and wait that was called, awaited or not, is over or has become the end of the run. */
+  async rested(): Promise<void> {
+    while (this.#resting.size > 0) await Promise.allSettled(this.#resting)
+  }
+
+  /** Resolves once no step is under way. A run that is given up does not wait for this. */
   async ended(): Promise<void> {
-    const { signal } = this.#run
-    const told = new Promise<void>((resolve) => {
-      signal.addEventListener('abort', () => resolve(), { once: true })
-    })
-    while (this.#underWay.size > 0 && !signal.aborted) await Promise.race([Promise.allSettled(this.#underWay), told])
+    while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
   }
 
   async #step<T>(name: string, work: (call: StepCall) => T | Promise<T>): Promise<T> {
@@ -114,7 +128,7 @@ export class JobSteps {
     return content.payload === undefined ? (undefined as T) : (this.#unpacked(name, content, 'step') as T)
   }
 
-  async sleep(name: string, time: Duration): Promise<void> {
+  async #sleep(name: string, time: Duration): Promise<void> {
     this.#take(name, 'ctx.sleep')
     const forMs = durationMs(time, `ctx.sleep('${name}', time)`)
     const known = await this.#load()
@@ -131,7 +145,7 @@ export class JobSteps {
     this.#suspend({ kind: 'sleep', text: sleeps(name), since: this.#client.mono(), delayMs: forMs })
   }
 
-  async waitFor(signal: AnySignal, options: { readonly timeout?: Duration | undefined } = {}): Promise<unknown> {
+  async #waitFor(signal: AnySignal, options: { readonly timeout?: Duration | undefined } = {}): Promise<unknown> {
     if (!isSignal(signal))
       throw new InvalidArgumentError(
         `ctx.waitFor(signal) must get a signal of defineSignal(); got ${describe(signal)}.`,
@@ -190,7 +204,7 @@ export class JobSteps {
 
   async #keep(step: NewStep): Promise<void> {
     const { claim, signal } = this.#run
-    signal.throwIfAborted()
+    if (!mayKeep(this.#run)) signal.throwIfAborted()
     const answer = await this.#client.keep(this.#run, step)
     if (answer === 'cancel') this.#run.abort(new JobCancelledError(claim.queue, claim.id))
     if (answer === 'lost' || answer === undefined) {
@@ -218,6 +232,14 @@ export class JobSteps {
     const owner = stepOwner(this.#run.claim, name)
     return ofPart(part, name, () => this.#client.packing.unpack(payload!, codec, part, owner))
   }
+}
+
+/** The promise, which is in the set until it settles. */
+function within<T>(set: Set<Promise<unknown>>, promise: Promise<T>): Promise<T> {
+  set.add(promise)
+  const settled = () => set.delete(promise)
+  promise.then(settled, settled)
+  return promise
 }
 
 /** Calls the function and returns its value. If that throws an error of the codec, the error names the step or signal. */

@@ -34,7 +34,7 @@ import { stepsOf } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { isFatal, onceThere } from '../outage.js'
 import { settledOr } from '../with-timeout.js'
-import type { SteppingRun, StepsClient } from './job-steps.js'
+import { mayKeep, type StepsClient } from './job-steps.js'
 import { refOf } from './run-events.js'
 import { mayComeAgain, type Verdict } from './verdict.js'
 
@@ -204,18 +204,22 @@ export class JobUpdates {
   get steps(): StepsClient {
     const store = this.#store
     const { events, clock, random, packing } = this.#surroundings
-    const waited = (call: string, job: SteppingRun) => ({
+    const waited = (call: string, isOver: () => boolean) => ({
       random,
       failed: (error: unknown, retryMs: number) => events.emit('store.failed', { call, error, retryMs }),
-      isOver: () => job.signal.aborted,
+      isOver,
     })
     return {
       ...{ packing, maxPayloadBytes: this.#maxCheckpointBytes, mono: () => clock.mono() },
-      read: (job) => onceThere(() => stepsOf(store).read(job.claim), waited('steps.read', job)),
+      read: (job) =>
+        onceThere(
+          () => stepsOf(store).read(job.claim),
+          waited('steps.read', () => job.signal.aborted),
+        ),
       keep: (job, step) =>
         onceThere(
           () => stepsOf(store).keep(keyOf(job.claim), step, job.lease?.terms.leaseMs ?? 0),
-          waited('steps.keep', job),
+          waited('steps.keep', () => !mayKeep(job)),
         ),
     }
   }
