@@ -102,7 +102,7 @@ export class Mill<QueueName extends string = string> implements AsyncDisposable 
    * Throws `InvalidArgumentError` if `task` is not a task, `UnknownTaskError`, `UnknownQueueError`, `InvalidJobError`,
    * `PayloadTooLargeError`, `QueueFullError` or `QueueDrainingError` (nothing was stored), or `StoreUnavailableError` (in
    * doubt: enqueue again with an id of your own to be safe); of a join that is cancelled or deleted before all of its
-   * members are added, `JobCancelledError`.
+   * members are added, `JobCancelledError`; of one that has died by then as `join-never-sealed` or `join-late`, `JobDeadError`.
    *
    * @example
    * const job = await mill.enqueue(sendEmail, { to: 'ada@example.com' }, { delay: '5m' })

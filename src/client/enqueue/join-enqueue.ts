@@ -4,8 +4,16 @@
  */
 
 import { createHash } from 'node:crypto'
-import { hasCode, isMillraceError, JobCancelledError, QueueDrainingError, QueueFullError } from '../../core/errors.js'
+import {
+  hasCode,
+  isMillraceError,
+  JobCancelledError,
+  JobDeadError,
+  QueueDrainingError,
+  QueueFullError,
+} from '../../core/errors.js'
 import type { JobHandle } from '../../core/job/job.js'
+import { ownError } from '../../core/job/job-failures.js'
 import { describe } from '../../core/messages/describe.js'
 import type { AnyTask } from '../../core/task/any-task.js'
 import { FlowJob, FlowJobs } from '../../core/task/flow.js'
@@ -15,7 +23,7 @@ import { durationForm, furthestMs, parseDuration } from '../../core/values/durat
 import { digestId, mostIdBytes } from '../../core/values/ids.js'
 import type { StoredJob } from '../../stores/contract/job-records.js'
 import type { NewJoin, NewSet } from '../../stores/contract/new-join.js'
-import { memberId } from '../../stores/rules/join-rules.js'
+import { lateReason, memberId, neverSealedReason } from '../../stores/rules/join-rules.js'
 import { StoredJobHandle } from '../jobs/stored-job-handle.js'
 import { waitsForOthers, wrong } from './draft-checks.js'
 import {
@@ -68,7 +76,7 @@ export class JoinEnqueue {
    * Enqueues a job that waits for others, as the item's `after` has them. Throws the errors of an enqueue. An input that
    * does not fit is named by its set and number: of at most 1,000 jobs nothing is stored then; of more, the members
    * before it are, and the join waits open. Throws `JobCancelledError` if the join is cancelled or deleted before all
-   * members are added.
+   * members are added, and `JobDeadError` if they are all added only after the time that the join had.
    */
   async enqueue(given: EnqueueItem): Promise<JobHandle> {
     const { options, after, bounds } = askedOf(given)
@@ -213,8 +221,12 @@ export class JoinEnqueue {
   async #seal(join: OpenJoin, filled: readonly FillingSet[]): Promise<void> {
     const sizes = filled.map(({ set, from }) => [set.name, from])
     const { answer, isResent } = await this.#parts.sender.seal(join.home.item.graph, Object.fromEntries(sizes))
-    if (answer === 'ok') return
+    if (answer === 'sealed') return
     const record = await this.#recordOf(join)
+    if (record?.state === 'dead' && wasTooSlow(record)) {
+      const { queue, id, reason, error } = record
+      throw new JobDeadError(queue, id, reason, error && ownError(error))
+    }
     // The answer to a seal was lost, and the join has run since.
     if (record === undefined && isResent) return
     // Another producer may have sealed it, and it runs.
@@ -234,6 +246,11 @@ export class JoinEnqueue {
     join.createdAt ??= record?.createdAt
     return record?.createdAt === join.createdAt ? record : undefined
   }
+}
+
+/** Whether the join died because its producer took too long. Of what else it died its result says, as that of any job. */
+function wasTooSlow({ reason }: StoredJob): boolean {
+  return reason === neverSealedReason || reason === lateReason
 }
 
 /** Throws `JobCancelledError`. */
@@ -422,6 +439,8 @@ function leftAt<E extends Error>(error: E, join: OpenJoin, filled: readonly Fill
   const stored = filled.reduce((sum, { from }) => sum + from, 0)
   if (hasCode(error, 'job-cancelled'))
     error.message += `\nIt was cancelled or deleted while its members were added: at most ${stored} of its members are stored, and run although nothing waits for them. Cancel those that are not wanted.`
+  else if (hasCode(error, 'job-dead'))
+    error.message += `\nIt died before its ${stored} members were all added; now they are, and run. Revive it, and it waits for those that have not ended: \`millrace morgue revive ${queue} ${id}\`. To enqueue it anew, give another id, and a longer \`sealWithin\`, or \`within\` if it died as join-late.`
   else if (isSealing && hasCode(error, 'store-unavailable') && error.inDoubt)
     error.message += `\nThe join '${id}' in queue '${queue}' is stored with all its members, and only its seal is in doubt: it runs when they have ended, or is dead as join-never-sealed after its sealWithin. Enqueue it again under the same id of your own, which seals it; if it has none, look what becomes of it first.`
   else

@@ -4,7 +4,7 @@ import { setImmediate as atEndOfTick } from 'node:timers'
 import { setTimeout as delay } from 'node:timers/promises'
 import { hasCode, StoreUnavailableError } from '../../core/errors.js'
 import type { JobKey, StoredJob } from '../../stores/contract/job-records.js'
-import type { GraphAnswer, StoredJoin } from '../../stores/contract/joins.js'
+import type { GraphAnswer, Sealed, StoredJoin } from '../../stores/contract/joins.js'
 import { areApart, type EnqueueCall, type Enqueued } from '../../stores/contract/new-job.js'
 import type { Store } from '../../stores/contract/store.js'
 import { joinsOf, recordsOf } from '../store-facets.js'
@@ -84,7 +84,7 @@ export class Sender {
   async seal(
     join: JobKey,
     sizes: Readonly<Record<string, number>>,
-  ): Promise<{ readonly answer: 'ok' | 'gone'; readonly isResent: boolean }> {
+  ): Promise<{ readonly answer: Sealed; readonly isResent: boolean }> {
     const joins = joinsOf(await this.#connect())
     return this.#insist(async (isResent) => ({ answer: await joins.seal(join, sizes), isResent }))
   }

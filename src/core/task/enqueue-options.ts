@@ -123,8 +123,8 @@ type OnDeadIn<Set> =
 
 interface SealBound {
   /**
-   * How long its members may take to be added, if they are more than fit into one step. If its producer dies meanwhile,
-   * the join is then dead as `join-never-sealed`. Default `'1h'`.
+   * How long its members may take to be added in all, if they are more than fit into one step. If its producer dies
+   * meanwhile, or is slower, the join is then dead as `join-never-sealed`. Default `'1h'`.
    */
   readonly sealWithin?: Duration | undefined
 }

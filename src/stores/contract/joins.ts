@@ -60,6 +60,9 @@ export type GraphAnswer =
       readonly as: Exclude<Enqueued, 'added' | 'merged' | 'replaced'>
     }
 
+/** The outcome of a seal. */
+export type Sealed = 'sealed' | 'dead' | 'gone'
+
 /** A join that died because of its members or of time. */
 export interface FailedJoin extends JobKey {
   readonly task: string
@@ -79,11 +82,12 @@ export interface Joins {
    */
   enqueue(calls: readonly EnqueueCall[]): Promise<GraphAnswer>
   /**
-   * Says how many members the open sets have, by their names: from then on the join may become ready. `'gone'`: there is
-   * no such join, or it neither waits nor is dead. Sealing again by the same numbers is harmless. Throws
-   * `InvalidArgumentError` for another number, or one below the members already added.
+   * Says how many members the open sets have, by their names: from then on the join may become ready. `'sealed'`: it is so,
+   * now or since a call before. `'dead'`: it is so, but the join has died, and waits again only once it is revived.
+   * `'gone'`: there is no such join, or it neither waits nor is dead. Throws `InvalidArgumentError` for another number than
+   * before, or one below the members already added.
    */
-  seal(join: JobKey, sizes: Readonly<Record<string, number>>): Promise<'ok' | 'gone'>
+  seal(join: JobKey, sizes: Readonly<Record<string, number>>): Promise<Sealed>
   /** The sets of a join that is not gone: it waits, will run, runs, or is dead. */
   look(join: JobKey): Promise<StoredJoin | undefined>
   /** The ends in a set with numbers from `from` on and below `from + limit`, in this order; none of a join that is gone. */

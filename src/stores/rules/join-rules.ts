@@ -124,5 +124,5 @@ export function lateError(outstanding: number): string {
   return `${outstanding} of its members had not ended in the time that it was given`
 }
 
-export const neverSealedError = 'its producer ended before it had added all members'
+export const neverSealedError = 'its members were not all added in the time that its producer was given'
 export const tooLargeError = `the results of its members take more than ${mostJoinBytes / 1_048_576} MiB`

@@ -122,6 +122,63 @@ describe('the producer of a join that is cancelled', () => {
   })
 })
 
+describe('the producer of a join that dies before all members are added', () => {
+  it.each([
+    ['join-never-sealed', { sealWithin: 1 }],
+    ['join-late', { within: 1 }],
+  ])('learns that it is dead as %s, and can have it revived', { timeout: 60_000 }, async (reason, bounds) => {
+    const store = new MemoryStore()
+    const mill = testMillOn(store, { tasks })
+    const all = slow(1_300, () => expect.poll(() => swept(store, mill)).toBe('dead'))
+    const error = await mill
+      .enqueue(report, undefined, { id, after: { all }, ...bounds })
+      .catch((error: unknown) => error)
+
+    expect(error).toMatchObject({ code: 'job-dead', reason })
+    expect(String(error)).toMatch(/died before its 1500 members were all added[\s\S]*morgue revive reports november/)
+    const worker = mill.worker({ concurrency: 50, queues: ['sums'] })
+    await worker.start()
+    await expect.poll(async () => (await mill.queue('sums').depth()).processed, { timeout: 20_000 }).toBe(size)
+    expect(await mill.queue('reports').morgue.revive([id])).toBe(1)
+    expect(await mill.job(report, id).status()).toBe('ready')
+  })
+
+  it('learns it again if the call is repeated before the join was revived', async () => {
+    const store = new MemoryStore()
+    const mill = testMillOn(store, { tasks })
+    async function* dying() {
+      yield* Array.from({ length: 1_300 }, (_, n) => n)
+      throw new Error('the producer dies')
+    }
+    const options = { id, sealWithin: 1 }
+    await expect(mill.enqueue(report, undefined, { ...options, after: { all: dying() } })).rejects.toThrow(
+      /producer dies/,
+    )
+    await expect.poll(() => swept(store, mill)).toBe('dead')
+    const all = Array.from({ length: size }, (_, n) => n)
+    await expect(mill.enqueue(report, undefined, { ...options, after: { all } })).rejects.toMatchObject({
+      ...{ code: 'job-dead', reason: 'join-never-sealed' },
+    })
+  })
+
+  it('gets its handle if a member has failed, and the result names that', async () => {
+    const store = new MemoryStore()
+    const mill = testMillOn(store, { tasks })
+    const all = slow(1_300, async () => {
+      const { jobs } = await mill.queue('sums').jobs.list({ limit: 1 })
+      await mill.queue('sums').jobs.bury([jobs[0]!.id])
+    })
+    const job = await mill.enqueue(report, undefined, { id, after: { all } })
+    await expect(job.result()).rejects.toMatchObject({ code: 'job-dead', reason: 'join-member-dead' })
+  })
+})
+
+/** The state of the join after a sweep. */
+async function swept(store: MemoryStore, mill: ReturnType<typeof testMillOn>) {
+  await store.joins.sweep('worker')
+  return (await mill.queue('reports').jobs.get(id))?.state
+}
+
 describe('the producer of a join whose seal is sent again', () => {
   it('takes a join that has run meanwhile and left nothing for one that it has enqueued', {
     timeout: 60_000,

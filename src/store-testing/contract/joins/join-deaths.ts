@@ -251,6 +251,18 @@ export const joinDeaths = joinConcern('joins that die', [], {
     assert.equal((await scene.members()).length, 2)
   },
 
+  async 'a dead join that is sealed stays dead, says so, and runs once it is revived'(scene) {
+    await scene.join({ sets: { all: {} }, sealWithinMs: 5_000 })
+    await scene.advance(5_000)
+    await scene.sweep()
+    await scene.addMembers(newSet('join', 'all', {}), 0, 1)
+    assert.deepEqual([await scene.seal({ all: 1 }), await scene.seal({ all: 1 })], ['dead', 'dead'])
+    assert.equal(await scene.state(), 'dead: join-never-sealed')
+    await scene.completes()
+    await scene.records.morgue.revive('mail', 'all')
+    assert.equal(await scene.state(), 'ready')
+  },
+
   async 'a sealed join is not one that nobody sealed'(scene) {
     await scene.join({ sets: { all: {} }, sealWithinMs: 5_000 })
     await scene.addMembers(newSet('join', 'all', {}), 0, 1)

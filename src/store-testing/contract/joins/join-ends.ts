@@ -473,7 +473,7 @@ export const joinEnds = joinConcern('the ends of members', [], {
     for (const [i, id] of ['first', 'second'].entries()) await scene.join({ id, sets: { all: sets[i]! } })
     const memberOf = ['first', 'second'].map((id, i) => place(id, sets[i]!, 0))
     assert.deepEqual(await scene.enqueue([{ id: 'shared', memberOf }], { queue: members }), ['added'])
-    for (const id of ['first', 'second']) assert.equal(await scene.seal({ all: 1 }, id), 'ok')
+    for (const id of ['first', 'second']) assert.equal(await scene.seal({ all: 1 }, id), 'sealed')
     assert.equal(await scene.state('second'), 'waiting')
 
     await scene.completes('"both"')

@@ -457,13 +457,13 @@ export const joining = joinConcern('joins', [], {
     await scene.completes()
     await scene.completes()
     assert.equal(await scene.state(), 'waiting')
-    assert.equal(await scene.seal({ all: 2 }), 'ok')
+    assert.equal(await scene.seal({ all: 2 }), 'sealed')
     assert.equal(await scene.state(), 'ready')
   },
 
   async 'a set sealed with nobody is complete'(scene) {
     await scene.join({ sets: { all: {} } })
-    assert.equal(await scene.seal({ all: 0 }), 'ok')
+    assert.equal(await scene.seal({ all: 0 }), 'sealed')
     assert.equal(await scene.state(), 'ready')
   },
 
@@ -517,8 +517,8 @@ export const joining = joinConcern('joins', [], {
     await scene.addMembers(set, 0, 2)
     await assert.rejects(scene.seal({ all: 1 }), InvalidArgumentError)
     await assert.rejects(scene.seal({ other: 1 }), InvalidArgumentError)
-    assert.equal(await scene.seal({ all: 2 }), 'ok')
-    assert.equal(await scene.seal({ all: 2 }), 'ok')
+    assert.equal(await scene.seal({ all: 2 }), 'sealed')
+    assert.equal(await scene.seal({ all: 2 }), 'sealed')
     await assert.rejects(scene.seal({ all: 3 }), InvalidArgumentError)
     assert.equal((await scene.set()).size, 2)
   },

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import type { Claim } from '../../../stores/contract/claim.js'
-import type { FailedJoin, GraphAnswer, Joins, MemberEnd, StoredSet } from '../../../stores/contract/joins.js'
+import type { FailedJoin, GraphAnswer, Joins, MemberEnd, Sealed, StoredSet } from '../../../stores/contract/joins.js'
 import type { EnqueueCall, Enqueued, NewJob } from '../../../stores/contract/new-job.js'
 import type { MemberOf, NewJoin, NewSet } from '../../../stores/contract/new-join.js'
 import { memberId } from '../../../stores/rules/join-rules.js'
@@ -65,7 +65,7 @@ export class JoinScene extends Scene {
     return this.enqueue(jobs, { queue: members })
   }
 
-  async seal(sizes: Readonly<Record<string, number>>, id = 'join'): Promise<'ok' | 'gone'> {
+  async seal(sizes: Readonly<Record<string, number>>, id = 'join'): Promise<Sealed> {
     return this.joins.seal({ queue: this.queue, id }, sizes)
   }
 

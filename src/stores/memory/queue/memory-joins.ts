@@ -2,7 +2,7 @@
 
 import { type Payload, payloadBytes } from '../../../core/values/codec.js'
 import type { JobKey } from '../../contract/job-records.js'
-import type { FailedJoin, MemberEnd, StoredJoin, StoredSet } from '../../contract/joins.js'
+import type { FailedJoin, MemberEnd, Sealed, StoredJoin, StoredSet } from '../../contract/joins.js'
 import type { Fate, MemberOf, NewSet } from '../../contract/new-join.js'
 import { stepLimit, upkeepLimit } from '../../rules/bounds.js'
 import {
@@ -197,13 +197,13 @@ export class MemoryJoins {
     this.#joins.delete(keyOf(job.queue, job.spec.id))
   }
 
-  seal(key: JobKey, sizes: Readonly<Record<string, number>>, now: number): 'ok' | 'gone' {
+  seal(key: JobKey, sizes: Readonly<Record<string, number>>, now: number): Sealed {
     const join = this.#find(key)
     if (join === undefined || !isOpenToReports(join)) return 'gone'
     refuseSizes(key.id, join.sets, sizes)
     for (const set of join.sets) set.size ??= sizes[set.name]
     this.#check(join, now)
-    return 'ok'
+    return join.job.state === 'dead' ? 'dead' : 'sealed'
   }
 
   look(key: JobKey): StoredJoin | undefined {

@@ -1,7 +1,7 @@
 /** The facet `joins` of a Postgres store: adds graphs, seals and shows sets, and sweeps joins whose time is over. */
 
 import type { JobKey } from '../../contract/job-records.js'
-import type { FailedJoin, GraphAnswer, Joins, MemberEnd, StoredJoin } from '../../contract/joins.js'
+import type { FailedJoin, GraphAnswer, Joins, MemberEnd, Sealed, StoredJoin } from '../../contract/joins.js'
 import type { EnqueueCall } from '../../contract/new-job.js'
 import { fates, type HeldSet, heldSet, isNeverSealed, type JoinSetRow, storedSet } from '../../rows/join-row.js'
 import { present } from '../../rows/stored-job.js'
@@ -58,11 +58,11 @@ END`,
 )
 
 /**
- * Seals sets. Takes the queue and the id of a join, and sizes by the names of sets. Returns `{done}`: `'ok'`, with what has
- * `became` of it; `'gone'`; or `'unfit'`, which changed nothing: a size is none that the set can have.
+ * Seals sets. Takes the queue and the id of a join, and sizes by the names of sets. Returns `{done}`: `'sealed'`, with what has
+ * `became` of it; `'dead'` or `'gone'`; or `'unfit'`, which changed nothing: a size is none that the set can have.
  */
 const sealJoin = sqlFunction(
-  'seal_1',
+  'seal_2',
   'p_q int, p_id text, p_sizes json',
   'json',
   `DECLARE j bigint;
@@ -77,7 +77,8 @@ BEGIN
   UPDATE @.join_set s SET size = x.value::bigint FROM json_each_text(p_sizes) x WHERE s.jid = j AND s.name = x.key AND s.size IS NULL;
   UPDATE @.join_job SET due_at = CASE WHEN EXISTS (SELECT FROM @.join_set s WHERE s.jid = j AND s.size IS NULL) THEN least(late_at, seal_by) ELSE late_at END
     WHERE jid = j AND due_at IS NOT NULL;
-  RETURN json_build_object('done', 'ok', 'became', @.judge_join_1(p_q, p_id, NULL, NULL));
+  IF NOT EXISTS (SELECT FROM @.job WHERE id = p_id AND qid + 0 = p_q) THEN RETURN json_build_object('done', 'dead'); END IF;
+  RETURN json_build_object('done', 'sealed', 'became', @.judge_join_1(p_q, p_id, NULL, NULL));
 END`,
 )
 
@@ -217,12 +218,12 @@ export class PostgresJoins implements Joins {
     return addWholeGraph(this.#parts, calls)
   }
 
-  async seal(join: JobKey, sizes: Readonly<Record<string, number>>): Promise<'ok' | 'gone'> {
+  async seal(join: JobKey, sizes: Readonly<Record<string, number>>): Promise<Sealed> {
     const qid = await this.#qid(join)
     const named = Object.fromEntries(Object.entries(sizes).map(([name, size]) => [toStored(name), size]))
     for (;;) {
       const answer = await this.#parts.connection.call(sealJoin, [qid, join.id, JSON.stringify(named)])
-      const { done, became } = answer as { done: 'ok' | 'gone' | 'unfit'; became?: BecameOfJoin | null }
+      const { done, became } = answer as { done: Sealed | 'unfit'; became?: BecameOfJoin | null }
       if (done !== 'unfit') {
         if (became) this.#parts.reports.ringFor([became])
         return done

@@ -66,8 +66,8 @@ return found
 
 /**
  * ARGV: id of a join; the sizes of its open sets by their names, as JSON.
- * Returns 'ok', 'told' (ok, and this shard has something to tell), 'gone', or '-' and the name of a set that is not
- * there or has another size.
+ * Returns 'sealed', 'told' (sealed, and this shard has something to tell), 'dead' or 'gone' as `Joins.seal`, or '-' and the
+ * name of a set that is not there or has another size.
  */
 export const sealScript = joinScript(
   'join-seal',
@@ -85,7 +85,8 @@ join.open = 0
 if j.state == 'w' then joins().set_deadline(j.id, join) end
 joins().write(j.id, join)
 joins().check(j, join)
-return REPORTS and joins().flush() and 'told' or 'ok'
+if j.state == 'd' then return 'dead' end
+return REPORTS and joins().flush() and 'told' or 'sealed'
 `,
 )
 

@@ -169,7 +169,7 @@ export class RedisGraphEnqueue {
     const answer = textIn(await this.#queues.run(shard, sealScript, [id, JSON.stringify(sizes)], this.#replicas))
     if (answer !== 'told') return answer
     await this.#queues.reports.deliver(shard)
-    return 'ok'
+    return 'sealed'
   }
 
   async #partsOf(

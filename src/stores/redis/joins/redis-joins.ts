@@ -2,7 +2,7 @@
 
 import { hasCode, InvalidArgumentError } from '../../../core/errors.js'
 import type { JobKey } from '../../contract/job-records.js'
-import type { FailedJoin, GraphAnswer, Joins, MemberEnd, StoredJoin, StoredSet } from '../../contract/joins.js'
+import type { FailedJoin, GraphAnswer, Joins, MemberEnd, Sealed, StoredJoin, StoredSet } from '../../contract/joins.js'
 import type { EnqueueCall } from '../../contract/new-job.js'
 import type { Fate } from '../../contract/new-join.js'
 import {
@@ -117,7 +117,7 @@ export class RedisJoins implements Joins {
     return this.#graphs.graph(calls)
   }
 
-  async seal(key: JobKey, sizes: Readonly<Record<string, number>>): Promise<'ok' | 'gone'> {
+  async seal(key: JobKey, sizes: Readonly<Record<string, number>>): Promise<Sealed> {
     this.#refuseClosed()
     const found = await this.#find(key)
     if (found === undefined || (found.state !== 'w' && found.state !== 'd')) return 'gone'
@@ -135,7 +135,7 @@ export class RedisJoins implements Joins {
       throw new InvalidArgumentError(
         `set '${answer.slice(1)}' of join '${key.id}' has been sealed with another number.`,
       )
-    return answer === 'gone' ? 'gone' : 'ok'
+    return answer as Sealed
   }
 
   async look(key: JobKey): Promise<StoredJoin | undefined> {

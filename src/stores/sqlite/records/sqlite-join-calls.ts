@@ -1,7 +1,7 @@
 /** The joins of a SQLite store as the workers and the API see them: what they wait for, and the sweep of what time leaves. */
 
 import type { JobKey } from '../../contract/job-records.js'
-import type { Joins, MemberEnd, StoredJoin } from '../../contract/joins.js'
+import type { Joins, MemberEnd, Sealed, StoredJoin } from '../../contract/joins.js'
 import { type JobRow, noteBits, ready, running, scheduled, waiting } from '../../rows/job-row.js'
 import { type HeldSet, isNeverSealed, placeRowsIn, storedSet } from '../../rows/join-row.js'
 import { toStored } from '../../rows/stored-text.js'
@@ -37,7 +37,7 @@ export class SqliteJoinCalls {
     )
   }
 
-  seal({ queue, id }: JobKey, sizes: Readonly<Record<string, number>>): 'ok' | 'gone' {
+  seal({ queue, id }: JobKey, sizes: Readonly<Record<string, number>>): Sealed {
     const { joins, clock } = this.#transaction
     joins.deliver()
     const join = joins.find(queue, id)
@@ -45,7 +45,7 @@ export class SqliteJoinCalls {
     refuseSizes(id, join.sets, sizes)
     for (const set of join.sets) set.size ??= sizes[set.name]
     joins.resized(join, clock.now())
-    return 'ok'
+    return joins.hasDied(join) ? 'dead' : 'sealed'
   }
 
   look(join: JobKey): StoredJoin | undefined {

@@ -371,6 +371,10 @@ export class SqliteJoins implements JoinNews {
     return state === waiting || state === dead
   }
 
+  hasDied(join: WorkingJoin): boolean {
+    return this.#state(join) === dead
+  }
+
   #state(join: WorkingJoin): number {
     join.state ??= (this.#stateOf.get(join.row.rid) as { state: number }).state
     return join.state
