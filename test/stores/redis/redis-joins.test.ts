@@ -12,6 +12,7 @@ import {
   place,
 } from '#src/store-testing/contract/scenes/join-scene.js'
 import type { Claim } from '#src/stores/contract/claim.js'
+import type { GraphAnswer } from '#src/stores/contract/joins.js'
 import type { RedisStore } from '#src/stores/redis/redis-store.js'
 import { testMillOn } from '../../test-mill.js'
 import { RedisJoins } from './redis-join-scene.js'
@@ -474,5 +475,56 @@ describe('a join whose members are in several shards', () => {
       expect(await joins.command('HKEYS', joins.key(members, 'joins', shard, 3))).toEqual(['#'])
       expect(await joins.command('HKEYS', joins.key(members, 'joined', shard, 3))).toEqual([])
     }
+  })
+})
+
+describe('a join of a later life, whose members have the ids of those of the earlier one,', () => {
+  /** Before a script of the first process the second deletes the join and stores it anew. */
+  async function replacedBefore(script: string) {
+    const joins = new RedisJoins()
+    const other = await joins.scene()
+    const answers: GraphAnswer[] = []
+    let isIn = false
+    const scene = await joins.scene(undefined, 1, async (name) => {
+      if (name !== script || isIn) return
+      isIn = true
+      await other.records.delete('mail', { ids: ['join'] })
+      joins.now += 2_000
+      await other.sweep('other')
+      answers.push(await other.graph({ sets: { all: 1 } }, 'anew'))
+    })
+    await scene.join({ sets: { all: 1 } })
+    return { scene, answers }
+  }
+
+  it('does not hear the report of an earlier member that was on its way', async () => {
+    const { scene, answers } = await replacedBefore('join-hear')
+    await scene.completes('"old"')
+    expect(answers).toEqual([{ outcome: 'added' }])
+    expect(await scene.state()).toBe('waiting')
+    await scene.completes('"new"')
+    expect([await scene.state(), await scene.ends()]).toEqual(['ready', ['0 completed "new"']])
+  })
+
+  it('is stored before what is left of the earlier one was dropped', async () => {
+    const joins = new RedisJoins()
+    const scene = await joins.scene((script) => script === 'join-drop')
+    await scene.join({ sets: { all: 1 } })
+    await scene.completes('"old"')
+    await scene.records.delete('mail', { ids: ['join'] })
+    const other = await joins.scene()
+    expect(await other.graph({ sets: { all: 1 } }, 'anew')).toEqual({ outcome: 'added' })
+    await other.completes('"new"')
+    expect([await other.state(), await other.ends()]).toEqual(['ready', ['0 completed "new"']])
+  })
+
+  it('loses no member because what is left of the earlier one is dropped late', async () => {
+    const { scene, answers } = await replacedBefore('join-drop')
+    await scene.completes('"old"')
+    await scene.records.delete('mail', { ids: ['join'] })
+    expect(answers).toEqual([{ outcome: 'added' }])
+    expect(await scene.state()).toBe('waiting')
+    await scene.completes('"new"')
+    expect([await scene.state(), await scene.ends()]).toEqual(['ready', ['0 completed "new"']])
   })
 })

@@ -12,7 +12,7 @@ import { callsText, enqueuedBy } from '../enqueue/redis-enqueue.js'
 import { placedBody, placesAt, recordBody, recordOrder } from '../format/redis-record.js'
 import { type RedisShard, shardHolding } from '../redis-layout.js'
 import { fragmentKey, onDeadBytes, type RedisJoin, type RedisSet } from '../shards/redis-join-reports.js'
-import type { RedisQueues } from '../shards/redis-queues.js'
+import { type RedisQueues, unlessUnknown } from '../shards/redis-queues.js'
 import { enqueueGraphScript } from './enqueue-graph-script.js'
 import { readJoinScript, sealScript, undoScript } from './join-scripts.js'
 
@@ -28,11 +28,16 @@ interface GraphPart {
   readonly callId: string
   readonly isResent: boolean
   readonly hasNewIds: boolean
+  /** The lives of the joins of these jobs and of those that wait for them. */
+  readonly lives: JoinLives
   readonly shard: RedisShard
   readonly jobs: readonly NewJob[]
   /** For each job its place in the call. */
   readonly places: readonly number[]
 }
+
+/** The life of a join, which tells it from others of its id; undefined if it has none. */
+type JoinLives = (join: JobKey) => string | undefined
 
 /** Members of one set with numbers in a row, as the script has them. */
 interface SentMembers {
@@ -58,8 +63,9 @@ export class RedisGraphEnqueue {
   async call(call: EnqueueCall): Promise<Enqueued[]> {
     await this.#queues.registerSwept([call.queue])
     const answers = new Array<Enqueued>(call.jobs.length)
+    const lives = await this.#storedLives(call.jobs)
     await Promise.all(
-      (await this.#partsOf(call, call.jobs)).map(async (part) => {
+      (await this.#partsOf(call, call.jobs, lives)).map(async (part) => {
         const letters = await this.#send(part, 'each')
         for (const [i, place] of part.places.entries()) answers[place] = enqueuedBy[letters[i]!]!
       }),
@@ -74,17 +80,18 @@ export class RedisGraphEnqueue {
     await this.#queues.registerSwept(calls.map(({ queue }) => queue))
     const first = calls[0]!
     const root = first.jobs[0]!
-    const [home] = await this.#partsOf({ ...first, callId: `${first.callId} first` }, [root])
-    const looked = await this.#look(calls, home!)
-    if (typeof looked === 'object') return looked
+    const [own] = await this.#partsOf({ ...first, callId: `${first.callId} first` }, [root], () => first.callId)
+    const looked = await this.#look(calls, own!)
+    if ('outcome' in looked) return looked
     // Jobs that are there already are of this graph: it goes on where it was.
-    const isBegun = looked === 'begun'
-    const { letters: begun, isResent } = await this.#sendWhole(home!)
+    const { isBegun, lives } = looked
+    const home: GraphPart = { ...own!, lives }
+    const { letters: begun, isResent } = await this.#sendWhole(home)
     if (!isBegun && isThere(begun)) return { outcome: 'duplicate' }
     const isAgain = isBegun || isResent
     const isIn = (letters: string) => !isRefused(letters) || (isBegun && isThere(letters))
-    const added: GraphPart[] = [home!]
-    const refused = isIn(begun) ? [] : [refusalOf(home!, begun)]
+    const added: GraphPart[] = [home]
+    const refused = isIn(begun) ? [] : [refusalOf(home, begun)]
     for (const isOfStep of [isJoin, (job: NewJob) => !isJoin(job)]) {
       if (refused.length > 0) break
       const name = isOfStep === isJoin ? 'joins' : 'members'
@@ -93,6 +100,7 @@ export class RedisGraphEnqueue {
           this.#partsOf(
             { ...call, callId: `${call.callId} ${name}` },
             call.jobs.filter((job) => job !== root && isOfStep(job)),
+            lives,
           ),
         ),
       )
@@ -117,29 +125,36 @@ export class RedisGraphEnqueue {
     const joins = added.flatMap(({ shard, jobs }) => jobs.filter(isJoin).map((job) => ({ shard, job })))
     await Promise.all(joins.filter(({ job }) => job !== root).map(({ shard, job }) => this.seal(shard, job.id, {})))
     // Last: as long as it is open, the graph can be sent again.
-    await this.seal(home!.shard, root.id, {})
+    await this.seal(home.shard, root.id, {})
     return { outcome: 'added' }
   }
 
   /**
-   * Looks before anything is stored: nothing of the graph is there, it was begun before, or the answer. A graph that is
-   * refused here leaves no trace.
+   * Looks before anything is stored: whether the graph was begun before, and the lives of its joins, or the answer. A graph
+   * that is refused here leaves no trace.
    */
-  async #look(calls: readonly EnqueueCall[], home: GraphPart): Promise<'new' | 'begun' | GraphAnswer> {
+  async #look(
+    calls: readonly EnqueueCall[],
+    home: GraphPart,
+  ): Promise<{ readonly isBegun: boolean; readonly lives: JoinLives } | GraphAnswer> {
     const isRemembered = async () => (await this.#send({ ...home, isResent: true }, 'probe')) === 'm'
-    if (home.isResent && (await isRemembered())) return 'begun'
+    const begun = async () => {
+      const stored = await this.#stored(home.shard, home.jobs[0]!.id)
+      return { isBegun: true, lives: stored === undefined ? home.lives : () => stored.join.life }
+    }
+    if (home.isResent && (await isRemembered())) return begun()
     const looked = calls.map((call) => ({
       ...call,
       isResent: false,
       hasNewIds: !home.isResent && call.hasNewIds === true,
     }))
-    const parts = await Promise.all(looked.map((call) => this.#partsOf(call, call.jobs)))
+    const parts = await Promise.all(looked.map((call) => this.#partsOf(call, call.jobs, home.lives)))
     const probed = await Promise.all(
       parts.map((some) => Promise.all(some.map(async (part) => ({ part, told: await this.#send(part, 'probe') })))),
     )
     // The first part of the first call has the first job.
     if (probed[0]![0]!.told.startsWith('d')) {
-      if ((!home.isResent && (await isRemembered())) || (await this.#isLeftOpen(home))) return 'begun'
+      if ((!home.isResent && (await isRemembered())) || (await this.#isLeftOpen(home))) return begun()
       return { outcome: 'duplicate' }
     }
     for (const some of probed) {
@@ -148,20 +163,40 @@ export class RedisGraphEnqueue {
       const [one] = refused.sort((a, b) => placeOf(a) - placeOf(b))
       if (one !== undefined) return refusalOf(one.part, one.told.slice(1))
     }
-    return 'new'
+    return { isBegun: false, lives: home.lives }
   }
 
   /** Whether the first join of this graph waits, and the process that sent it died before it had sealed it. */
   async #isLeftOpen({ shard, jobs: [root] }: GraphPart): Promise<boolean> {
-    const reply = await this.#queues.run(shard, readJoinScript, [root!.id])
-    if (reply === null) return false
-    const [state, text] = listIn(reply).map(textIn)
-    const stored = JSON.parse(text!) as RedisJoin
+    const stored = await this.#stored(shard, root!.id)
+    if (stored === undefined) return false
+    const { state, join } = stored
     const form = (sets: readonly RedisSet[]) =>
       JSON.stringify(
         sets.map(({ name, queue, ids, many, on_dead, keeps, size }) => [name, queue, ids, many, on_dead, keeps, size]),
       )
-    return state === 'w' && stored.open === 1 && form(stored.sets) === form(storedSets(root!.join!))
+    return state === 'w' && join.open === 1 && form(join.sets) === form(storedSets(root!.join!, undefined))
+  }
+
+  /** The lives of stored joins that wait for these jobs. */
+  async #storedLives(jobs: readonly NewJob[]): Promise<JoinLives> {
+    const joins = new Map(jobs.flatMap(({ memberOf = [] }) => memberOf.map(({ join }) => [joinName(join), join])))
+    const lives = new Map<string, string | undefined>()
+    await Promise.all(
+      [...joins].map(async ([name, { queue, id }]) => {
+        const found = await unlessUnknown(this.#queues.find([queue]))
+        if (found !== undefined) lives.set(name, (await this.#stored(shardHolding(found[0]!, id), id))?.join.life)
+      }),
+    )
+    return (join) => lives.get(joinName(join))
+  }
+
+  /** A join, and the letter of its state; undefined if it is not there. */
+  async #stored(shard: RedisShard, id: string): Promise<{ state: string; join: RedisJoin } | undefined> {
+    const reply = await this.#queues.run(shard, readJoinScript, [id])
+    if (reply === null) return undefined
+    const [state, text] = listIn(reply).map(textIn)
+    return { state: state!, join: JSON.parse(text!) as RedisJoin }
   }
 
   /** Ends the enqueue of a join, or the adding of members to its open sets. Returns the answer of the script. */
@@ -175,12 +210,13 @@ export class RedisGraphEnqueue {
   async #partsOf(
     { callId, isResent = false, hasNewIds = false, queue: name }: EnqueueCall,
     jobs: readonly NewJob[],
+    lives: JoinLives,
   ): Promise<GraphPart[]> {
     const [queue] = await this.#queues.find([name])
     const parts = new Map<RedisShard, GraphPart & { readonly jobs: NewJob[]; readonly places: number[] }>()
     for (const [place, job] of jobs.entries()) {
       const shard = shardHolding(queue!, job.id)
-      const part = parts.get(shard) ?? { ...{ callId, isResent, hasNewIds, shard }, jobs: [], places: [] }
+      const part = parts.get(shard) ?? { ...{ callId, isResent, hasNewIds, lives, shard }, jobs: [], places: [] }
       part.jobs.push(job)
       part.places.push(place)
       parts.set(shard, part)
@@ -277,7 +313,7 @@ function stepsOf(part: GraphPart): GraphPart[] {
 
 /** The arguments of the graph script. */
 function argumentsOf(
-  { callId, isResent, hasNewIds, jobs }: GraphPart,
+  { callId, isResent, hasNewIds, lives, shard: { queue }, jobs }: GraphPart,
   how: 'each' | 'whole' | 'probe',
 ): RedisArgument[] {
   const form = { whole: how !== 'each', probe: how === 'probe' }
@@ -285,7 +321,7 @@ function argumentsOf(
   const run = form.probe ? undefined : runOf(jobs)
   if (run !== undefined) {
     const { ids, from, head, rests } = run
-    const fragments = [fragmentOf(jobs[0]!, jobs[0]!.memberOf![0]!)]
+    const fragments = [fragmentOf(jobs[0]!, jobs[0]!.memberOf![0]!, lives)]
     const letter = isResent ? 'r' : hasNewIds ? 'n' : 's'
     return [`1${letter}`, callId, head, ...rests, JSON.stringify({ ...form, fragments, run: { ids, from } })]
   }
@@ -297,7 +333,7 @@ function argumentsOf(
   const places = jobs.map((job) => {
     if (job.memberOf === undefined || job.memberOf.length === 0) return 0
     return job.memberOf.map((place) => {
-      const fragment = fragmentOf(job, place)
+      const fragment = fragmentOf(job, place, lives)
       const [key] = fragment
       if (!numbers.has(key)) {
         fragments.push(fragment)
@@ -306,7 +342,7 @@ function argumentsOf(
       return [numbers.get(key)!, place.number]
     })
   })
-  const joins = jobs.map(({ join }) => (join === undefined ? 0 : joinText(join)))
+  const joins = jobs.map(({ id, join }) => (join === undefined ? 0 : joinText(join, lives({ queue, id }))))
   args.push(JSON.stringify({ ...form, fragments, joins, places }))
   return args
 }
@@ -333,28 +369,41 @@ function runOf(jobs: readonly NewJob[]): SentMembers | undefined {
 }
 
 /** The key of a fragment, the letter of its `onDead`, and whether it keeps results. */
-function fragmentOf({ id }: NewJob, place: MemberOf): readonly [key: string, onDead: number, keeps: 0 | 1] {
+function fragmentOf(
+  { id }: NewJob,
+  place: MemberOf,
+  lives: JoinLives,
+): readonly [key: string, onDead: number, keeps: 0 | 1] {
   const { join, set, number, onDead, keepsResults } = place
-  return [fragmentKey(join, set, baseOf(id, number)), onDeadBytes[onDead], keepsResults ? 1 : 0]
+  return [fragmentKey(join, set, inLife(baseOf(id, number), lives(join))), onDeadBytes[onDead], keepsResults ? 1 : 0]
 }
 
-function joinText(join: NewJoin): string {
+function joinText(join: NewJoin, life: string | undefined): string {
   const { withinMs, sealWithinMs, cancelsRest } = join
   const within = withinMs === undefined ? -1 : Math.ceil(withinMs)
   const about = { within, seal: Math.ceil(sealWithinMs), rest: cancelsRest ? 1 : 0 }
-  return JSON.stringify({ sets: storedSets(join), ...about })
+  return JSON.stringify({ sets: storedSets(join, life), ...about, life })
 }
 
-function storedSets({ sets }: NewJoin): RedisSet[] {
+function storedSets({ sets }: NewJoin, life: string | undefined): RedisSet[] {
   return sets.map(
     (set): RedisSet => ({
-      ...{ name: set.name, queue: set.queue, ids: set.ids, base: baseOf(memberId(set, 0), 0) },
+      ...{ name: set.name, queue: set.queue, ids: set.ids, base: inLife(baseOf(memberId(set, 0), 0), life) },
       many: set.isMany ? 1 : 0,
       on_dead: onDeadBytes[set.onDead],
       keeps: set.keepsResults ? 1 : 0,
       size: set.size ?? -1,
     }),
   )
+}
+
+function joinName({ queue, id }: JobKey): string {
+  return `${queue}\0${id}`
+}
+
+/** What the fragments of a set are named by, so that nobody takes them for those of an earlier join of the same id. */
+function inLife(base: string, life: string | undefined): string {
+  return life === undefined ? base : `${base} ${life}`
 }
 
 /** The id of a member without its number; of the only member of a set, the whole id. */

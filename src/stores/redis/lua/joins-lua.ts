@@ -7,7 +7,7 @@
  * later by a sweep (`redis-join-reports.ts`). The join has what each fragment has told it.
  *
  * Fields of `joins`. `#`: the last number given to a fragment or death · `n` and the key of a fragment (queue and id of the join,
- * name of the set, beginning of its ids, NUL between them) → its number · `h` and the number → its header (`FORM`, key) ·
+ * name of the set, its \`base\`, NUL between them) → its number · `h` and the number → its header (`FORM`, key) ·
  * `b`, number, dot, n → 1 bit for each member from 4,096 × n on, the lowest first: whether it is outstanding no more;
  * trailing zero bytes are left out, and '' means that all are · `j` and the id of a join → JSON (`begin`) · `x` and the
  * id of a join that is gone → its sets.

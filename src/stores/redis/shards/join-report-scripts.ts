@@ -45,7 +45,7 @@ return rows
 )
 
 /**
- * ARGV: id of a join, name of a set, beginning of its ids, tag of the shard of a fragment, its parts.
+ * ARGV: id of a join, name of a set, its `base`, tag of the shard of a fragment, its parts.
  * The join takes notice of them, unless it knows later ones; it may become ready, or dead.
  * Returns { whether it is there (1 or 0), whether this shard has something to tell now (1 or 0), the version that it knows if it
  * did not take notice of these parts, otherwise -1 }.

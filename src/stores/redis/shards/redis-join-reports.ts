@@ -34,7 +34,7 @@ export interface RedisSet {
   readonly name: string
   readonly queue: string
   readonly ids: string
-  /** The beginning of the ids, which is the same for all members. */
+  /** The beginning of the ids, which is the same for all members, and behind it the life of the join, if it has one. */
   readonly base: string
   readonly many: 0 | 1
   /** The letter as a byte. */
@@ -52,6 +52,8 @@ export interface RedisJoin {
   readonly rest: 0 | 1
   /** Its graph has not been sealed, whatever sizes its sets have. */
   readonly open: 0 | 1
+  /** The call by which its graph was begun: a later join of the same id has another. Absent: it came without one. */
+  readonly life?: string
   /** When it dies if it still waits; -1: never. */
   readonly until_at: number
 }
@@ -93,7 +95,7 @@ export function partsIn(reply: readonly RedisReply[]): JoinFragment {
   }
 }
 
-/** The name of a fragment: queue and id of the join, name of the set, beginning of the ids. */
+/** The name of a fragment: queue and id of the join, name of the set, its `base`. */
 export function fragmentKey(join: { readonly queue: string; readonly id: string }, set: string, base: string): string {
   return [join.queue, join.id, set, base].join('\0')
 }
