@@ -241,7 +241,7 @@ const returns = {
     const set = { name: 'all', queue, ids: 'a.all', isMany: true, onDead: 'fail', keepsResults: true } as const
     const jobs = [{ ...job('a'), join: { sets: [set], sealWithinMs: 60_000 } }]
     expect(await store.joins.enqueue([{ callId: 'join', queue, jobs }])).toEqual({ outcome: 'added' })
-    return `@.seal_1(qid, 'a', '{"all":0}')`
+    return `@.seal_2(qid, 'a', '{"all":0}')`
   },
   'gets the priority of the other': async ({ enqueue }) => {
     await enqueue(job('a', { priority: -1 }))
