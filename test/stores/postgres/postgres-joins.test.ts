@@ -38,6 +38,7 @@ async function addJoin(
   id: string,
   size: number,
   { onDead = 'fail', ...how }: { onDead?: 'fail' | 'hold' | 'go-on'; cancelsRest?: true } = {},
+  callId = id,
 ): Promise<void> {
   const rules = { onDead, keepsResults: true }
   const set = { name: 'all', queue: 'rows', ids: `${id}.all`, isMany: true, size, ...rules }
@@ -45,8 +46,8 @@ async function addJoin(
   const members = ids(size).map((number) => ({ ...jobOf(`${id}.all.${number}`), memberOf: [place(number)] }))
   const join = { ...jobOf(id), join: { sets: [set], sealWithinMs: 60_000, ...how } }
   const answer = await store.joins.enqueue([
-    { callId: `${id} mail`, queue: 'mail', jobs: [join] },
-    { callId: `${id} rows`, queue: 'rows', jobs: members },
+    { callId: `${callId} mail`, queue: 'mail', jobs: [join] },
+    { callId: `${callId} rows`, queue: 'rows', jobs: members },
   ])
   expect(answer).toEqual({ outcome: 'added' })
 }
@@ -276,6 +277,50 @@ describe('reports to a join on a Postgres store', () => {
 
     expect(await counts()).toEqual({ completed: 2, dead: 0 })
     expect(await ready()).toEqual(['join'])
+  })
+})
+
+describe('a join of a later life on a Postgres store, whose members have the ids of those of the earlier one,', () => {
+  /** A member of the earlier join has ended, and its process died before it delivered the report. */
+  async function replaced(
+    schema: string,
+    end: (qid: unknown, claim: { id: string; fence: number }) => [string, ...unknown[]],
+  ) {
+    const store = await storeIn(schema)
+    const other = new PostgresConnection(postgresAddress(url), schema)
+    connections.push(other)
+    await addJoin(store, 'join', 1)
+    const [claim] = await claimRows(store, 'w', 1)
+    const [[qid] = []] = await other.query(`SELECT qid FROM ${schema}.queue WHERE name = 'rows'`)
+    const [call, ...values] = end(qid, claim!)
+    await other.query(`SELECT ${schema}.${call}`, values)
+    expect((await store.records.delete('mail', { ids: ['join'] })).changed).toBe(1)
+    await addJoin(store, 'join', 1, {}, 'again')
+    await store.joins.sweep('w')
+    return store
+  }
+  const endsOf = async (store: PostgresStore) =>
+    (await store.joins.ends({ queue: 'mail', id: 'join' }, 'all', 0, 10)).map(({ number, fate }) => `${number} ${fate}`)
+
+  it('does not hear that an earlier one has completed', async () => {
+    const store = await replaced('later_completed', (qid, { id, fence }) => [
+      'complete_1($1, $2, $3, NULL, NULL)',
+      ...[qid, fence, [id]],
+    ])
+    expect(await endsOf(store)).toEqual([])
+    expect((await store.depth(['mail'])).depths[0]).toMatchObject({ waiting: 1, ready: 0 })
+    await store.settle((await claimRows(store, 'w', 1)).map(completed))
+    expect(await endsOf(store)).toEqual(['0 completed'])
+    expect((await store.depth(['mail'])).depths[0]).toMatchObject({ waiting: 0, ready: 1 })
+  })
+
+  it('does not die because an earlier one was cancelled', async () => {
+    const store = await replaced('later_cancelled', (qid, { id, fence }) => [
+      'ends_1($1, $2)',
+      ...[qid, JSON.stringify([{ id, fence, to: 'cancelled', attempt: 1, crashes: 0 }])],
+    ])
+    expect(await endsOf(store)).toEqual([])
+    expect((await store.depth(['mail'])).depths[0]).toMatchObject({ waiting: 1, dead: 0 })
   })
 })
 

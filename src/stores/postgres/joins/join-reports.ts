@@ -137,7 +137,7 @@ const deliverReports = sqlFunction(
   'p_from bigint, p_most int',
   'json',
   `DECLARE
-  e @.join_report; before @.join_report; s @.join_set; q int; j bigint; k int := 0; n_taken int; last_n bigint; is_open boolean; is_new boolean;
+  e @.join_report; before @.join_report; s @.join_set; q int; j bigint; since bigint; k int := 0; n_taken int; last_n bigint; is_open boolean; is_new boolean;
   reason text; error text; became json[] := '{}'; one json;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
@@ -157,7 +157,12 @@ BEGIN
     SELECT * INTO before FROM @.join_report r WHERE r.queue = e.queue AND r.id = e.id AND r.fate <> 0 AND r.n < e.n
       AND (r.depth >= e.depth OR (r.member = e.member AND r.member_qid = e.member_qid)) ORDER BY r.n LIMIT 1;
     IF FOUND THEN e := before; END IF;
-    SELECT jid INTO j FROM @.join_job WHERE id = e.id AND qid = q;
+    SELECT jid, told_from INTO j, since FROM @.join_job WHERE id = e.id AND qid = q;
+    IF e.n < since THEN
+      DELETE FROM @.join_report WHERE n = e.n;
+      k := k + 1;
+      CONTINUE;
+    END IF;
     reason := NULL; error := NULL;
     IF e.fate = 0 THEN
       WITH t AS (DELETE FROM @.join_report WHERE n >= p_from AND queue = e.queue AND id = e.id AND fate = 0
@@ -166,7 +171,7 @@ BEGIN
       kept AS (
         INSERT INTO @.join_end (sid, number, fate, codec, payload)
         SELECT x.sid, t.number, 0, t.codec, t.payload
-        FROM t JOIN @.queue m ON m.qid = t.member_qid
+        FROM t JOIN @.queue m ON m.qid = t.member_qid AND t.n >= since
           JOIN @.join_set x ON x.jid = j AND x.name = t.set_name AND x.queue = m.name AND t.number < x.added
             AND t.member = CASE x.is_many WHEN 1 THEN x.ids || '.' || t.number ELSE x.ids END
         ON CONFLICT DO NOTHING RETURNING sid, payload),

@@ -86,6 +86,8 @@ BEGIN
     END LOOP;
     FOR e IN SELECT * FROM json_to_recordset(p_joins) AS x (qid int, id text) LOOP
       UPDATE @.job SET pool = -1, flags = flags | 32 WHERE id = e.id COLLATE "C" AND qid = e.qid;
+      -- Its members are stored: those of an earlier join that had their ids have ended, and numbered their reports, before.
+      UPDATE @.join_job SET told_from = nextval(pg_get_serial_sequence('@.join_report', 'n')) WHERE id = e.id COLLATE "C" AND qid + 0 = e.qid;
     END LOOP;
     -- A member may have come before its join.
     FOR e IN SELECT * FROM json_to_recordset(p_joins) AS x (qid int, id text) LOOP

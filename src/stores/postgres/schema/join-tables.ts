@@ -3,7 +3,8 @@
 /**
  * `join_report`: the ends of members that their joins have not heard of yet, a row for each place. An end inserts them in its
  * own transaction, and so waits for nobody; a delivery takes them. `depth`: how many joins have died on the way to it. Its second index
- * has what must be heard in its order, which a join of members that complete has none of.
+ * has what must be heard in its order, which a join of members that complete has none of. Those with numbers below
+ * `join_job.told_from` are of an earlier join of its id.
  *
  * `join_end`: who has ended in a set. `join_set.jid` is null once its join has ended and its ends are still to be deleted.
  * The row of its job is the lock of a join.
@@ -12,7 +13,8 @@ const joins = `
 CREATE TABLE @.join_job (
   jid bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, qid int NOT NULL, id text COLLATE "C" NOT NULL,
   within_ms bigint, seal_within_ms bigint NOT NULL, run_at bigint, delay_ms bigint NOT NULL, expires_ms bigint, cancels_rest int NOT NULL,
-  late_at bigint, seal_by bigint NOT NULL, due_at bigint, bytes bigint NOT NULL DEFAULT 0, cancelling int NOT NULL DEFAULT 0, UNIQUE (id, qid)
+  late_at bigint, seal_by bigint NOT NULL, due_at bigint, bytes bigint NOT NULL DEFAULT 0, cancelling int NOT NULL DEFAULT 0,
+  told_from bigint NOT NULL DEFAULT 0, UNIQUE (id, qid)
 ) WITH (fillfactor = 70);
 CREATE INDEX join_due ON @.join_job (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX join_cancelling ON @.join_job (jid) WHERE cancelling = 1;
