@@ -250,6 +250,10 @@ const returns = {
   'is pushed as due in the past, into an ordered queue,': async () =>
     `@.push_1(qid, 'all', '{a}', '{send}', '{1}', NULL, NULL, NULL, ARRAY[@.us() - 60000000], '{1}', NULL,
       ARRAY[gen_random_uuid()], NULL, NULL, NULL)`,
+  'came behind a claim, in an ordered queue, and follows its completion,': async (at) =>
+    `@.complete_ids_1(qid, ${await pushedBehindClaim(at)}, '{a}')`,
+  'came behind a claim, in an ordered queue, and follows its last failure,': async (at) =>
+    `@.end_ids_1(qid, '[{"id":"a","fence":${await pushedBehindClaim(at)},"to":"dead","attempt":1,"crashes":0,"pool":0}]')`,
   'is moved, from an ordered queue,': async ({ store }) => {
     await store.open([{ name: 'old', kind: 'ordered', order: 'fifo', maxCrashes: 3, dead: {} }])
     await store.enqueue([{ callId: 'old', queue: 'old', jobs: [job('a')] }])
@@ -261,6 +265,14 @@ async function released(call: string, enqueue: Scene['enqueue'], claimFirst: Sce
   await enqueue(job('a'))
   const { fence } = await claimFirst()
   return `@.${call}(qid, '[{"id":"a","fence":${fence},"to":"back","attempt":1,"crashes":0,"pool":0}]')`
+}
+
+/** Returns the fence of a claim of an id that was pushed again since. */
+async function pushedBehindClaim({ enqueue, claimFirst }: Scene): Promise<number> {
+  await enqueue(job('a'))
+  const { fence } = await claimFirst()
+  await enqueue(job('a', { payload: '2' }))
+  return fence
 }
 
 it.each(Object.entries(returns))(

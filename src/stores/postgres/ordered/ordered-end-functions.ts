@@ -33,6 +33,7 @@ BEGIN
     INTO k, due, grps, dues FROM u;
   IF k > 0 THEN
     INSERT INTO @.tally (qid, waiting) VALUES (q.qid, k);
+    IF due < t THEN ${keepFloors('q.qid')}; END IF;
     UPDATE @.floor SET stamp = due WHERE qid = q.qid AND stamp > due;
     IF grps IS NOT NULL THEN PERFORM @.enter_lanes_1(q.qid, grps, dues, t); END IF;
   END IF;

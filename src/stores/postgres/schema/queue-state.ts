@@ -13,8 +13,8 @@ const longestAssumedMs = 3_600_000
 const lateClaimMs = 1_000
 
 /**
- * A statement: no floor of the queue rises until the end of this transaction. It comes before a job is made to wait in an old place: the
- * statement that lowers the floor afterwards does not even lock one that is below that place, and would rise past it before the commit.
+ * A statement: no floor of the queue rises until the end of this transaction. It comes before the floor is lowered for a job that waits in
+ * an old place: the statement that lowers it does not even lock a floor below that place, which would rise past it before the commit.
  */
 export const keepFloors = (qid: string) => `PERFORM pg_advisory_xact_lock_shared(@lock + 13, ${qid})`
 
