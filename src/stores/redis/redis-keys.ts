@@ -303,8 +303,8 @@ export function scheduleIndexKeys(namespace: string): readonly [index: string, p
 }
 
 /**
- * The index of the joins of a namespace: a hash of all queues that may have joins or members, or jobs that wait for a
- * signal for a bounded time; a hash that says which worker sweeps.
+ * The index of what is swept in a namespace: a hash of all queues that may have joins or members, jobs that wait for a
+ * signal for a bounded time, or jobs that a move has taken out; a hash that says which worker sweeps.
  */
 export function joinIndexKeys(namespace: string): readonly [places: string, lead: string] {
   return [`{${namespace}}:join-places`, `{${namespace}}:join-lead`]

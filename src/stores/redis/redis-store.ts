@@ -116,7 +116,7 @@ export class RedisStore implements Store {
     this.live = redisLive(client, namespace, this.#closing.signal, () => this.#refuseClosed())
     this.history = redisHistory(client, namespace, () => this.#refuseClosed())
     this.#graphs = new RedisGraphEnqueue(this.#queues, replicas)
-    this.joins = new RedisJoins(client, this.#queues, this.#graphs, namespace, () => this.#refuseClosed())
+    this.joins = new RedisJoins(client, this.#queues, this.#graphs, migration, namespace, () => this.#refuseClosed())
     this.deaths = redisDeaths(this.#queues, () => this.#refuseClosed())
     this.steps = redisSteps(client, this.#queues, namespace, () => this.#refuseClosed())
     // Loaded on demand: most threads and processes that open a store never use it.

@@ -2,6 +2,7 @@
 
 import { startRedis } from 'millrace/store-testing'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { Events } from '#src/core/events.js'
 import type { Claim } from '#src/stores/contract/claim.js'
 import type { NewJob } from '#src/stores/contract/new-job.js'
 import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
@@ -9,6 +10,7 @@ import { redisAddress } from '#src/stores/redis/client/redis-address.js'
 import type { RedisClient } from '#src/stores/redis/client/redis-client.js'
 import { openRedisClient } from '#src/stores/redis/client/redis-connection.js'
 import { RedisStore } from '#src/stores/redis/redis-store.js'
+import { sweepOnce } from '#src/workers/join-sweeps.js'
 import { changed } from '../../changed.js'
 
 const queue = 'orders'
@@ -217,7 +219,7 @@ for (const mode of ['single', 'cluster'] as const) {
       ])
       await fill(store)
       const before = await content(store)
-      const cut = cutAfter(openRedisClient(redisAddress(url)), 4)
+      const cut = cutAfter(openRedisClient(redisAddress(url)), 5)
       await new RedisStore({ client: cut, namespace }).records.move(queue, 'other').catch(() => {})
       await cut.close()
       expect((await content(store)).size + (await content(store, 'other')).size).toBe(0)
@@ -227,6 +229,27 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await content(store)).size).toBe(0)
       expect(await content(store, 'other')).toEqual(before)
       expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])
+    })
+
+    it('jobs stranded by a move are brought on by a worker of any queue after 30 s, though nobody claims from theirs', async () => {
+      const namespace = `swept-${++namespaces}`
+      const store = storeIn(namespace)
+      const mail: QueueSettings = { name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }
+      await store.open([{ ...settings, shards: 1 }, { ...settings, name: 'other' }, mail])
+      await fill(store)
+      const before = await content(store)
+      const cut = cutAfter(openRedisClient(redisAddress(url)), 5)
+      await new RedisStore({ client: cut, namespace }).records.move(queue, 'other').catch(() => {})
+      await cut.close()
+      const sweep = () => sweepOnce(store, 'w', new Events())
+      await sweep()
+      expect((await content(store)).size + (await content(store, 'other')).size).toBe(0)
+      await ageTransit(namespace)
+
+      await sweep()
+
+      expect(await content(store, 'other')).toEqual(before)
+      expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok', 'ok'])
     })
 
     it.each([
@@ -330,7 +353,7 @@ for (const mode of ['single', 'cluster'] as const) {
       ])
       await fill(store)
       const before = await content(store)
-      const cut = cutAfter(openRedisClient(redisAddress(url)), 4)
+      const cut = cutAfter(openRedisClient(redisAddress(url)), 5)
       await new RedisStore({ client: cut, namespace }).records.move(queue, 'other').catch(() => {})
       await cut.close()
       const by = { worker: 'w', leaseMs: 60_000 }
@@ -355,7 +378,7 @@ for (const mode of ['single', 'cluster'] as const) {
         { ...settings, name: 'other' },
       ])
       await fill(store)
-      const cut = cutAfter(openRedisClient(redisAddress(url)), 4)
+      const cut = cutAfter(openRedisClient(redisAddress(url)), 5)
       await new RedisStore({ client: cut, namespace }).records.move(queue, 'other').catch(() => {})
       await cut.close()
       expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok', 'ok'])

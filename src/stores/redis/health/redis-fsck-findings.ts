@@ -119,7 +119,7 @@ const kinds: Readonly<Record<string, (key: string) => BreachKind>> = {
   stranded: () =>
     warning(
       'some jobs have left for other shards and have not arrived: who moved them is gone',
-      'Nobody runs them. The next claim on this queue brings them on; if nobody claims, start the command again.',
+      'Nobody runs them. The next claim on this queue brings them on, and after a move a worker of any queue; if there is none, start the command again.',
     ),
   foreign: (key) => warning(`fields of '${key}' that are not ours`, fillsMemory),
   scored: (key) => error(`have a score other than 0 in '${key}'`, 'The order of that set is lost.'),

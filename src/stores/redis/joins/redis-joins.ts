@@ -30,6 +30,7 @@ import {
   type RedisSet,
 } from '../shards/redis-join-reports.js'
 import { type RedisQueues, registeredSwept, unlessUnknown } from '../shards/redis-queues.js'
+import type { RedisShardMigration } from '../shards/redis-shard-migration.js'
 import {
   cancelMembersScript,
   dueScript,
@@ -89,6 +90,7 @@ export class RedisJoins implements Joins {
   readonly #client: RedisClient
   readonly #queues: RedisQueues
   readonly #graphs: RedisGraphEnqueue
+  readonly #migration: RedisShardMigration
   readonly #namespace: string
   readonly #refuseClosed: () => void
   /**
@@ -102,12 +104,14 @@ export class RedisJoins implements Joins {
     client: RedisClient,
     queues: RedisQueues,
     graphs: RedisGraphEnqueue,
+    migration: RedisShardMigration,
     namespace: string,
     refuseClosed: () => void,
   ) {
     this.#client = client
     this.#queues = queues
     this.#graphs = graphs
+    this.#migration = migration
     this.#namespace = namespace
     this.#refuseClosed = refuseClosed
   }
@@ -180,14 +184,18 @@ export class RedisJoins implements Joins {
     const queues = await Promise.all(
       names.map(async (name) => ({
         name,
-        shards: (await unlessUnknown(this.#queues.find([name])))?.[0]?.shards ?? [],
+        shards: (await unlessUnknown(this.#queues.findNow([name])))?.[0]?.shards ?? [],
       })),
     )
-    const shards = queues.flatMap((queue) => queue.shards)
+    const used = new Set<string>()
+    const moving = queues.flatMap((queue) => queue.shards).filter(({ kind }) => kind === 'ordered')
+    // One that cannot be asked may have jobs in transit: claims from it report why.
+    const areAway = await Promise.all(moving.map((shard) => this.#migration.bringOnStranded(shard).catch(() => true)))
+    for (const [i, isAway] of areAway.entries()) if (isAway) used.add(moving[i]!.tag)
+    const shards = queues.flatMap((queue) => queue.shards).filter(({ kind }) => kind === 'plain')
     // Joins on a server that is away must not stop the others.
     const told = await partialReplies(shards.map((shard) => this.#queues.reports.deliverOlder(shard, leftBehindMs)))
     const failed: FailedJoin[] = []
-    const used = new Set<string>()
     let isFull = false
     let isWhole = told.length === shards.length
     const due = async (): Promise<DueJoin[]> => {
@@ -223,8 +231,8 @@ export class RedisJoins implements Joins {
   }
 
   /**
-   * Forgets a queue without joins, members and waits for signals some time after it was seen to be so. Each enqueue of
-   * joins or members, and each wait, registers it again before, and a mark of that time is gone then.
+   * Forgets a queue without joins, members, waits for signals and jobs in transit some time after it was seen to be so. Each
+   * enqueue of joins or members, each wait and each move registers it again before, and a mark of that time is gone then.
    */
   async #leaveIdle(name: string, now: number): Promise<void> {
     const [places] = joinIndexKeys(this.#namespace)

@@ -2,7 +2,7 @@
 
 import { toleratedStepMs } from '../../../core/platform/clock.js'
 
-/** Whoever claims brings on what has been in transit for this long: a process that moves jobs needs far less. */
+/** Whoever claims or sweeps brings on what has been in transit for this long: a process that moves jobs needs far less. */
 export const broughtOnMs = 30_000
 
 /** It needs `withOrderedJobs`. */

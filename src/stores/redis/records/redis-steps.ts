@@ -77,7 +77,7 @@ export function redisSteps(
       refuseClosed()
       const swept = await sweptQueues(client, namespace, worker)
       const found = await Promise.all((swept?.names ?? []).map((name) => unlessUnknown(queues.find([name]))))
-      const shards = found.flatMap((queue) => queue?.[0]?.shards ?? [])
+      const shards = found.flatMap((queue) => queue?.[0]?.shards ?? []).filter(({ kind }) => kind === 'plain')
       // Jobs on a server that is away must not stop the others.
       const replies = await partialReplies(shards.map((shard) => queues.run(shard, wakeScript, [String(upkeepLimit)])))
       const rows = replies.map((reply) => listIn(reply).map(numberIn))

@@ -36,8 +36,8 @@ export class ShardMoved extends Error {
 const mostMoves = 20
 
 /**
- * The value of a registered queue among the places of joins and of waits for signals; of one that was seen without these,
- * since when.
+ * The value of a registered queue among those that are swept; of one in which a sweep has found nothing to look after, since
+ * when.
  */
 export const registeredSwept = '1'
 
@@ -132,7 +132,7 @@ export class RedisQueues {
     return listIn(await this.#client.command('HKEYS', [queuesKey(this.#namespace)])).map(textIn)
   }
 
-  /** Sweeps of joins and of waits for signals look only into the queues that are registered so. */
+  /** Sweeps of joins, of waits for signals and of interrupted moves look only into the queues that are registered so. */
   async registerSwept(names: readonly string[]): Promise<void> {
     const fields = [...new Set(names)].flatMap((name) => [name, registeredSwept])
     await this.#client.command('HSET', [joinIndexKeys(this.#namespace)[0], ...fields])

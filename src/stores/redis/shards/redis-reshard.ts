@@ -57,6 +57,8 @@ export class RedisReshard {
     refusePlain(to, target!.layout.kind)
     refuseSelf(from, to)
     const step = { changed: 0, payloads: 0 }
+    // If this process dies, a sweep brings on what it has taken out, though nobody may claim from these queues any more.
+    await this.#queues.registerSwept([from])
     for (const shard of source!.shards) {
       for (let isDone = false; !isDone; ) {
         if (step.changed >= stepLimit || step.payloads >= stepPayloads) return { changed: step.changed, more: true }

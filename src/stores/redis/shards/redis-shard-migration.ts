@@ -14,7 +14,7 @@ import { withOrderedJobs } from '../lua/ordered-lua.js'
 import { shardScript } from '../lua/prelude.js'
 import { guard } from '../lua/script-kinds.js'
 import { isSetBack, setBack } from '../lua/set-back-lua.js'
-import { arrivals } from '../lua/transit-lua.js'
+import { arrivals, stranding } from '../lua/transit-lua.js'
 import type { RedisShard } from '../redis-layout.js'
 import { type RedisQueues, ShardMoved } from './redis-queues.js'
 
@@ -62,7 +62,7 @@ export class RedisShardMigration {
   /**
    * Moves some jobs of a shard to the queue `to`; if that is its own, to the shards that it is resharded to. Nobody can
    * claim or change jobs in transit. If the work is interrupted, they stay in transit until the next batch brings them
-   * on, or a claim finds that nobody has for 30 s. What is found in transit goes to the queue that it left for.
+   * on, or a claim or a sweep finds that nobody has for 30 s. What is found in transit goes to the queue that it left for.
    * `givesUp`: the shard closes once it is empty. Throws `ConfigConflictError` if the other queue is being resharded and
    * the shard for a job is closed.
    */
@@ -75,6 +75,13 @@ export class RedisShardMigration {
   /** Brings on what is in transit from a shard. Never rejects: what cannot be brought on is left to the next call. */
   async bringOn(from: RedisShard): Promise<void> {
     await this.#bring(from, []).catch(() => {})
+  }
+
+  /** Brings on what has been in transit from a shard for 30 s. Returns whether anything was in transit. */
+  async bringOnStranded(from: RedisShard): Promise<boolean> {
+    const found = numberIn(await this.#queues.ask(from, strandedScript, []))
+    if (found === 2) await this.bringOn(from)
+    return found > 0
   }
 
   /** `args`: those of the leave script. */
@@ -381,6 +388,17 @@ elseif call('HGET', META, 'resharding') == 'new' then
 end
 return 1
 `
+
+/** KEYS: those of a shard. No ARGV. Returns 0 if nothing is in transit from it, 2 if that is to be brought on, otherwise 1. */
+const strandedScript = shardScript(
+  'transfer-stranded',
+  'ordered',
+  () => `${stranding}
+if call('EXISTS', TRANSIT) == 0 then return 0 end
+return is_stranded() and 2 or 1
+`,
+  { whenFull: true },
+)
 
 const migrationScript = (name: string, parts: readonly string[], flags = {}) =>
   shardScript(name, 'ordered', () => withOrderedJobs(parts.join(''), setBack + arrivals), flags)
