@@ -104,8 +104,11 @@ export interface EventMap {
   'job.detached': JobRef & { readonly worker: string; readonly child: number }
   /** The job has run for longer than its task's `slowAfter`, and goes on. */
   'job.slow': JobRef & { readonly attempt: number; readonly runMs: number }
-  /** The store refused the end of an attempt: its lease was lost, or the job is gone. */
-  'settle.refused': JobRef & { readonly kind: string; readonly answer: 'lost' | 'gone' }
+  /**
+   * The store refused the end of an attempt: its lease was lost, or the job is gone. `inDoubt`: this end had been sent before without an
+   * answer, and may have been carried out then.
+   */
+  'settle.refused': JobRef & { readonly kind: string; readonly answer: 'lost' | 'gone'; readonly inDoubt?: boolean }
   'lease.lost': JobRef & { readonly child?: number }
   /** The system does not report how large a process is, so `maxHeap` of these tasks bounds only their heaps. */
   'heap.unwatched': { readonly worker: string; readonly tasks: readonly string[] }

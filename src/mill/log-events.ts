@@ -21,6 +21,13 @@ const missedWords = {
   changed: 'due when its times were changed',
 } as const
 
+/** Words for an end that the store refused, in every log. `end`: its kind, perhaps with the job. */
+export function refusedWords(end: string, { answer, inDoubt = false }: EventMap['settle.refused']): string {
+  return inDoubt
+    ? `${end} was sent again, as its first time had no answer, and the claim is ${answer}: the first may have ended it`
+    : `late ${end} refused: the claim is ${answer}`
+}
+
 type NamedTrouble =
   | ('queue.damaged' | 'queue.mended')
   | ('schedule.missed' | 'schedule.refused' | 'schedule.foreign' | 'schedule.lost')
@@ -89,7 +96,7 @@ const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine
   'job.adopted': (job) => ['info', `job adopted: its worker is gone, and process ${job.child} goes on with it`],
   'job.detached': (job) => ['info', `job detached: its worker stops, and process ${job.child} goes on with it`],
   'job.slow': (job) => ['warn', `job is slow: it has run for ${formatDuration(job.runMs)} and goes on`],
-  'settle.refused': (job) => ['warn', `late ${job.kind} refused: the claim is ${job.answer}`],
+  'settle.refused': (job) => ['warn', refusedWords(job.kind, job)],
   'lease.lost': (job) => [
     'warn',
     `lease lost${job.child === undefined ? '' : `, process ${job.child} was killed`}: another worker may run the job`,

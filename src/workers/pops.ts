@@ -11,6 +11,7 @@ import { outageDelayMs } from '../core/platform/timer.js'
 import { leastSpreadOf, startWindowOf, type ThrottleRule } from '../core/queue/throttle.js'
 import type { WorkerSurroundings } from '../core/surroundings.js'
 import { countBuried, emitFound, refOf } from '../runtime/run/run-events.js'
+import { answerInDoubt } from '../runtime/run/settlement.js'
 import { unreadable } from '../runtime/run/unreadable-claim.js'
 import { processSoloGate, type SoloTurn } from '../runtime/solo-gate.js'
 import { endsWithin } from '../runtime/with-timeout.js'
@@ -291,9 +292,7 @@ export class Pops {
     for (let failures = 0; ; failures += 1) {
       try {
         const answers = await store.settle(items)
-        // A claim that is gone within its lease was ended by an earlier call of ours, which was in doubt.
-        const isOurs = isInDoubt && mono() < leaseUntil
-        return answers.map((answer) => (isOurs && answer === 'gone' ? 'ok' : answer))
+        return isInDoubt ? answers.map((answer) => answerInDoubt(answer, mono() < leaseUntil)) : answers
       } catch (error) {
         if (!hasCode(error, 'store-unavailable')) throw error
         isInDoubt ||= error.inDoubt

@@ -42,6 +42,19 @@ describe('the log says', () => {
     ])
   })
 
+  it('of a refused end whether it came late, or may have been carried out before', () => {
+    const refused = { ...ref, kind: 'complete', answer: 'gone' } as const
+
+    expect(lineOn('settle.refused', refused)).toEqual([['warn', 'late complete refused: the claim is gone', refused]])
+    expect(lineOn('settle.refused', { ...refused, inDoubt: true })).toMatchObject([
+      [
+        'warn',
+        'complete was sent again, as its first time had no answer, and the claim is gone: the first may have ended it',
+        { ...refused, inDoubt: true },
+      ],
+    ])
+  })
+
   it('why a worker asks to be replaced', () => {
     const recycling = { worker: 'w', reason: 'max-rss' } as const
 

@@ -4,7 +4,7 @@ import type { EventMap, EventName, JobRef, RecycleReason } from '../../core/even
 import type { JobState } from '../../core/job/job.js'
 import { messageOf, namesText } from '../../core/messages/describe.js'
 import { formatDuration } from '../../core/values/duration.js'
-import { troubleWords } from '../../mill/log-events.js'
+import { refusedWords, troubleWords } from '../../mill/log-events.js'
 import type { Mill } from '../../mill/mill.js'
 import { printable, shortened } from '../printable.js'
 import type { StopCause } from '../process/stop-request.js'
@@ -32,7 +32,7 @@ const tellings: { readonly [Name in EventName]?: (event: EventMap[Name]) => stri
   'group.missing': ({ queue, task, limit }) =>
     `the ${limit === 'throttle' ? 'throttle' : '`maxRunning`'} of queue '${queue}' holds for each group, but jobs of task '${task}' have none and share one limit: give the task a \`group\``,
   'job.cancelled': ({ reason, ...job }) => `cancelled ${nameOf(job)}${reason === undefined ? '' : `: ${reason}`}`,
-  'settle.refused': ({ kind, answer, ...job }) => `late ${kind} of ${nameOf(job)} refused: the claim is ${answer}`,
+  'settle.refused': (job) => refusedWords(`${job.kind} of ${nameOf(job)}`, job),
   'lease.lost': ({ child, ...job }) =>
     `lease of ${nameOf(job)} lost${child === undefined ? '' : `, its process ${child} killed`}: another worker may run it`,
   'heap.unwatched': ({ tasks }) =>

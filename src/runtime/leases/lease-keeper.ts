@@ -135,6 +135,11 @@ export class LeaseKeeper {
     return !lease.isIn || deadlineAfter(lease.sentAt, lease.terms.leaseMs) <= now
   }
 
+  /** Whether its lease is kept and cannot be over by `now` (monotonic). */
+  isHeld(leased: Leased, now: number): boolean {
+    return this.#stopped === undefined && leased.lease?.isIn === true && !this.isOverdue(leased, now)
+  }
+
   /** Stops keeping a settled lease. Harmless for one that is not kept. */
   forget({ lease }: Leased): void {
     if (lease === undefined || !this.#held.remove(lease)) return

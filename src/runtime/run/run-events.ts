@@ -13,7 +13,15 @@ export function emitStarted(events: Events, claim: Claim, worker: string): void 
   if (events.has('job.started')) events.emit('job.started', { ...refOf(claim), attempt: claim.attempt, worker })
 }
 
-export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answer: SettleAnswer, runMs: number): void {
+/** `isInDoubt`: the end was sent before without an answer. */
+export function emitSettled(
+  events: Events,
+  claim: Claim,
+  verdict: Verdict,
+  answer: SettleAnswer,
+  runMs: number,
+  isInDoubt = false,
+): void {
   const { queue, id, task, attempt } = claim
   // The transaction in which its handler ended it has committed.
   if (verdict.endsInside && answer === 'gone') {
@@ -29,7 +37,7 @@ export function emitSettled(events: Events, claim: Claim, verdict: Verdict, answ
   }
   const ref = refOf(claim)
   if (answer !== 'ok') {
-    events.emit('settle.refused', { ...ref, kind: verdict.kind, answer })
+    events.emit('settle.refused', { ...ref, kind: verdict.kind, answer, ...(isInDoubt && { inDoubt: true }) })
     return
   }
   switch (verdict.kind) {

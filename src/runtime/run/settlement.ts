@@ -2,7 +2,7 @@
  * The settlement of an attempt: its verdict as the item that the store receives, and the settler that sends the items.
  */
 
-import { PayloadTooLargeError } from '../../core/errors.js'
+import { hasCode, PayloadTooLargeError } from '../../core/errors.js'
 import { storedError } from '../../core/job/job-failures.js'
 import { messageOf } from '../../core/messages/describe.js'
 import { errorText, type FormatError } from '../../core/messages/error-text.js'
@@ -198,8 +198,19 @@ function bounded(reason: string): string {
   return reason.slice(0, 1_000).toWellFormed()
 }
 
-/** `undefined`: the store never took it, and it is not tried again. */
-export type Answered = (answer: SettleAnswer | undefined) => void
+/**
+ * `answer` undefined: the store never took it, and it is not tried again. `isInDoubt`: the item was sent before without an
+ * answer, and may have been carried out then.
+ */
+export type Answered = (answer: SettleAnswer | undefined, isInDoubt: boolean) => void
+
+/**
+ * What an answer says of an end in doubt. `isHeld`: its lease cannot be over. Then nobody else was given the claim, and a job that is gone
+ * has this end. A claim that is lost may also have been ended by an operator.
+ */
+export function answerInDoubt<Answer extends SettleAnswer | undefined>(answer: Answer, isHeld: boolean): Answer | 'ok' {
+  return isHeld && answer === 'gone' ? 'ok' : answer
+}
 
 /** The settler: collects settle items and sends them in batches; while the store is away it keeps trying. */
 export class Settler {
@@ -294,21 +305,23 @@ export class Settler {
     const store = this.#store
     const { events, random, clock } = this.#surroundings
     const madeAt = clock.mono()
+    let isInDoubt = false
     for (let failures = 0; ; failures += 1) {
       try {
         const answers = await store.settle(
           failures === 0 ? items : items.map((item) => aged(item, clock.mono() - madeAt)),
         )
-        for (const [i, answered] of waiting.entries()) answered(answers[i]!)
+        for (const [i, answered] of waiting.entries()) answered(answers[i]!, isInDoubt)
         return
       } catch (error) {
+        isInDoubt ||= hasCode(error, 'store-unavailable') && error.inDoubt
         // Keep the answers of the sound queues if another one is damaged.
         const answers = answersIn(error) ?? []
         const retryMs = this.#isGivenUp || isFatal(error) ? undefined : outageDelayMs(failures, random)
         events.emit('store.failed', { call: 'settle', error, retryMs })
         // No store will ever take these settles: the leases end, and the jobs run again.
         if (retryMs === undefined) {
-          for (const [i, answered] of waiting.entries()) answered(answers[i] as SettleAnswer | undefined)
+          for (const [i, answered] of waiting.entries()) answered(answers[i] as SettleAnswer | undefined, isInDoubt)
           return
         }
         await new Promise((resolve) => setTimeout(resolve, timerMs(retryMs)))

@@ -9,7 +9,13 @@ import { type Execution, isIsolated, JobExecution, type Leased } from '../../run
 import type { Executor, RunReport } from '../../runtime/run/executor.js'
 import type { JobUpdates } from '../../runtime/run/job-updates.js'
 import { emitSettled, refOf } from '../../runtime/run/run-events.js'
-import { type Answered, type SettlementRules, type Settler, settlementOf } from '../../runtime/run/settlement.js'
+import {
+  type Answered,
+  answerInDoubt,
+  type SettlementRules,
+  type Settler,
+  settlementOf,
+} from '../../runtime/run/settlement.js'
 import { cancelledWhileRunning, type Verdict } from '../../runtime/run/verdict.js'
 import type { SoloGate } from '../../runtime/solo-gate.js'
 import type { Claim } from '../../stores/contract/claim.js'
@@ -393,13 +399,15 @@ export class InFlight implements RunReport, PoolReport {
     this.#unsettled += 1
     const holds = verdict.holdMs !== undefined
     if (holds) this.#heldGroups.onVerdict(claim, verdict)
-    const answered: Answered = (answer) => {
+    const answered: Answered = (told, isInDoubt) => {
+      const isHeld = isInDoubt && kept !== undefined && keeper.isHeld(kept, this.#mono())
+      const answer = answerInDoubt(told, isHeld)
       this.#unsettled -= 1
       if (holds) this.#heldGroups.onVerdict(claim, verdict, answer)
       // Only now, as a settle may outlast the lease; and always, as a kept lease keeps the job from everybody.
       if (kept !== undefined) keeper.forget(kept)
       this.#letGo(claim)
-      if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
+      if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs, isInDoubt)
       void hook?.answered(claim.id, answer)
     }
     settler.settle(item, answered, kept instanceof JobExecution ? notes.lastUpdate(kept, verdict) : undefined)

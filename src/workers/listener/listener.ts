@@ -14,7 +14,7 @@ import { onceThere } from '../../runtime/outage.js'
 import { nextWorkerId, processIdentity } from '../../runtime/process/process-identity.js'
 import type { Execution, JobExecution } from '../../runtime/run/execution.js'
 import { emitSettled, emitStarted, refOf } from '../../runtime/run/run-events.js'
-import { settlementOf } from '../../runtime/run/settlement.js'
+import { answerInDoubt, settlementOf } from '../../runtime/run/settlement.js'
 import { TimeLimits } from '../../runtime/run/time-limits.js'
 import { cancelledWhileRunning, type Verdict, withHold } from '../../runtime/run/verdict.js'
 import { processSoloGate } from '../../runtime/solo-gate.js'
@@ -294,15 +294,17 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
   /** Throws for a result that cannot be kept; never rejects. */
   #settle(claim: Claim, verdict: Verdict, opened: ListenerAssembly, execution?: JobExecution): Promise<SettleAnswer> {
     const { queue, events, clock } = this.#parts
-    const { settler, notes, rules } = opened
+    const { settler, keeper, notes, rules } = opened
     const runMs = execution?.begunAt === undefined ? 0 : clock.mono() - execution.begunAt
     const item = settlementOf(claim, verdict, longWorkResults(queue), rules, undefined, runMs)
     const update = execution && notes.lastUpdate(execution)
     return new Promise((resolve) => {
       settler.settle(
         item,
-        (answer) => {
-          if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs)
+        (told, isInDoubt) => {
+          const isHeld = isInDoubt && execution !== undefined && keeper.isHeld(execution, clock.mono())
+          const answer = answerInDoubt(told, isHeld)
+          if (answer !== undefined) emitSettled(events, claim, verdict, answer, runMs, isInDoubt)
           // The store never took it: the lease ends, and the job runs again.
           resolve(answer ?? 'lost')
         },

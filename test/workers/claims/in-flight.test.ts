@@ -2,7 +2,7 @@ import { defineOrderedTask, defineTask } from 'millrace'
 import type { Claim } from 'millrace/store'
 import { memoryHarness } from 'millrace/store-testing'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { JobCancelledError, LeaseLostError } from '#src/core/errors.js'
+import { JobCancelledError, LeaseLostError, StoreUnavailableError } from '#src/core/errors.js'
 import type { AnyTask } from '#src/core/task/any-task.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
 import type { Settler } from '#src/runtime/run/settlement.js'
@@ -92,6 +92,61 @@ describe('a claimed job', () => {
 
   it('begins after the next claim was sent if it takes the last slot', async () => {
     expect(await started(2)).toEqual({ atOnce: [], begun: ['a', 'b'] })
+  })
+})
+
+describe('an end whose answer was lost', () => {
+  /** A job whose first settle is carried out and not answered. `meanwhile`: before it is sent again. */
+  const endedInDoubt = async (run: () => void, meanwhile = (_pass: (ms: number) => void) => {}) => {
+    const task = defineTask({ name: 't', run, retry: { max: 3, backoff: () => 60_000 } })
+    const { inFlight, claims, store, settler, events, pass } = await benchBefore(task, 1, [['a']])
+    const told: object[] = []
+    for (const name of ['job.completed', 'job.failed', 'settle.refused'] as const)
+      events.on(name, ({ id, ...event }) => told.push({ name, id, ...event }))
+    const settle = store.settle.bind(store)
+    store.settle = async (items) => {
+      store.settle = settle
+      await settle(items)
+      meanwhile(pass)
+      throw new StoreUnavailableError('the connection broke', { inDoubt: true })
+    }
+    inFlight.accept(claims[0]!, { sentAt: 0, answeredAt: 0, now: 0 })
+    await ended(() => {}, settler)
+    return told
+  }
+
+  it('is reported as it is if its job is gone within its lease', async () => {
+    expect(await endedInDoubt(() => {})).toMatchObject([{ name: 'job.completed', id: 'a' }])
+  })
+
+  it('is reported as refused, with the doubt, if another may have ended its job', async () => {
+    const refused = { name: 'settle.refused', id: 'a', inDoubt: true }
+    expect(
+      await endedInDoubt(
+        () => {},
+        (pass) => pass(30_000),
+      ),
+    ).toMatchObject([{ ...refused, kind: 'complete', answer: 'gone' }])
+    const failing = () => {
+      throw new Error('no')
+    }
+    expect(await endedInDoubt(failing)).toMatchObject([{ ...refused, kind: 'retry', answer: 'lost' }])
+  })
+
+  it('was not carried out if the job is still claimed', async () => {
+    const task = defineTask({ name: 't', run: () => {} })
+    const { inFlight, claims, store, settler, events } = await benchBefore(task, 1, [['a']])
+    const told: string[] = []
+    events.on('job.completed', ({ id }) => told.push(id))
+    const settle = store.settle.bind(store)
+    store.settle = async () => {
+      store.settle = settle
+      throw new StoreUnavailableError('the connection broke', { inDoubt: true })
+    }
+    inFlight.accept(claims[0]!, { sentAt: 0, answeredAt: 0, now: 0 })
+    await ended(() => {}, settler)
+
+    expect(told).toEqual(['a'])
   })
 })
 
