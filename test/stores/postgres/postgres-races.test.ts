@@ -295,6 +295,25 @@ it.each(Object.entries(returns))(
   },
 )
 
+it.each([
+  ['pause', 'switch_1', ({ records }: PostgresStore) => records.pause(queue)],
+  ['pause of a group', 'pause_group_1', ({ throttles }: PostgresStore) => throttles.pause(queue, 'g')],
+] as const)(
+  'a %s holds for the shards of a reshard that has begun since it looked for them',
+  async (_, call, pause) => {
+    const { store, other, hold, enqueue } = await scene('ordered')
+    await enqueue(job('a', { group: 'g' }))
+    const held = hold(call)
+    const paused = pause(other)
+    await held.reached
+    while ((await store.records.reshard(queue, 2)).more);
+    held.go()
+    await paused
+
+    expect((await store.claim([{ queue, limit: 1 }], by('worker01'))).claims).toEqual([])
+  },
+)
+
 it('the counts of a queue are those of one moment', async () => {
   const { store, ask, enqueue, claimFirst } = await scene()
   await enqueue(job('a'))

@@ -428,6 +428,56 @@ for (const mode of ['single', 'cluster'] as const) {
       expect((await admin.claim([{ queue, limit: 1 }], { worker: 'w', leaseMs: 60_000 })).claims).toEqual([])
     })
 
+    it.each([
+      ['pause', 'pause', ({ records }: RedisStore) => records.pause(queue), { paused: true }],
+      ['drain', 'drain', ({ records }: RedisStore) => records.drain(queue), { draining: true }],
+      ['pause of a group', 'pause-group', ({ throttles }: RedisStore) => throttles.pause!(queue, 'g'), {}],
+    ] as const)(
+      'a %s holds for new shards too, though a reshard has read before what it takes over',
+      async (_, verb, say, state) => {
+        const namespace = `late-switch-${++namespaces}`
+        const store = storeIn(namespace)
+        await store.open([settings])
+        await store.enqueue([{ callId: 'c', queue, jobs: [{ ...job('a', '1'), group: 'g' }] }])
+        // It has looked which shards there are.
+        const saying = haltingAt(openRedisClient(redisAddress(url)), 'queue-state-ordered', verb)
+        const said = say(storeIn(namespace, saying.client))
+        await saying.isHalted
+        const moving = haltingAt(openRedisClient(redisAddress(url)), 'transfer-turn', 'inherit')
+        const moved = reshard(storeIn(namespace, moving.client).records, queue, 2)
+        await moving.isHalted
+        saying.goOn()
+        await said
+        moving.goOn()
+        await moved
+
+        expect((await store.records.queues())[0]).toMatchObject({ shards: 2, ...state })
+        const { claims } = await store.claim([{ queue, limit: 1 }], { worker: 'w', leaseMs: 60_000 })
+        expect(claims).toHaveLength(verb === 'drain' ? 1 : 0)
+        expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok'])
+      },
+    )
+
+    it('a resume holds for new shards too, though a reshard has read before that the queue is paused', async () => {
+      const namespace = `late-resume-${++namespaces}`
+      const store = storeIn(namespace)
+      await store.open([settings])
+      await store.enqueue([{ callId: 'c', queue, jobs: [job('a', '1')] }])
+      await store.records.pause(queue)
+      await store.records.drain(queue)
+      const moving = haltingAt(openRedisClient(redisAddress(url)), 'transfer-turn', 'inherit')
+      const moved = reshard(storeIn(namespace, moving.client).records, queue, 2)
+      await moving.isHalted
+      await store.records.resume(queue)
+      expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok'])
+      moving.goOn()
+      await moved
+
+      expect((await store.records.queues())[0]).toMatchObject({ shards: 2, paused: false, draining: false })
+      expect((await store.claim([{ queue, limit: 1 }], { worker: 'w', leaseMs: 60_000 })).claims).toHaveLength(1)
+      expect((await store.health.check()).map(({ level }) => level)).toEqual(['ok'])
+    })
+
     it('a move that is interrupted at any of its trips can be continued, and a repeat changes nothing', async () => {
       for (let trips = 1; ; trips += 1) {
         const namespace = `move-${++namespaces}`

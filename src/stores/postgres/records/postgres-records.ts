@@ -125,9 +125,9 @@ export function postgresRecords({ connection, queues, recovery, settle, wait, re
   }
 
   async function switchTo(name: string, paused: boolean | null, draining: boolean | null): Promise<void> {
-    const { shards, leaving } = await queues.current(name)
-    const qids = [...shards, ...leaving].map(({ qid }) => qid)
-    await connection.call(db.switchQueue, [qids, paused, draining])
+    await queues.everywhere(name, (shards) =>
+      connection.call(db.switchQueue, [shards.map(({ qid }) => qid), paused, draining]),
+    )
   }
 
   return {

@@ -132,8 +132,7 @@ export class PostgresThrottles implements Throttles {
 
   /** Limits are of the whole queue, but each shard has lanes of its own. */
   async #inShards<T>(name: string, call: (shard: NumberedQueue) => Promise<T>): Promise<T[]> {
-    const { shards, leaving } = await this.#queues.current(name)
-    return Promise.all([...shards, ...leaving].map(call))
+    return (await this.#queues.everywhere(name, (shards) => Promise.all(shards.map(call)))).flat()
   }
 
   async #named(name: string): Promise<NumberedQueue> {

@@ -195,6 +195,22 @@ export class PostgresQueues {
     return (await this.sharded([name]))[0]!
   }
 
+  /**
+   * Calls with all shards of a queue, those that a reshard empties too; again if a reshard has begun meanwhile, as its shards have what
+   * held before. Returns all answers. Throws `UnknownQueueError`.
+   */
+  async everywhere<T>(name: string, call: (shards: readonly NumberedQueue[]) => Promise<T>): Promise<T[]> {
+    const answers: T[] = []
+    for (let called: string | undefined; ; ) {
+      const { shards, leaving } = await this.current(name)
+      const all = [...shards, ...leaving]
+      const numbers = all.map(({ qid }) => qid).join()
+      if (numbers === called) return answers
+      called = numbers
+      answers.push(await call(all))
+    }
+  }
+
   /** The shards that hold these ids. Throws `UnknownQueueError`. */
   async holding(ids: readonly { readonly queue: string; readonly id: string }[]): Promise<NumberedQueue[]> {
     const of = await this.sharded(ids.map(({ queue }) => queue))

@@ -118,10 +118,7 @@ export function redisRecords(
   }
 
   async function everywhere(name: string, args: readonly string[]): Promise<void> {
-    await queues.following(async () => {
-      const [queue] = await queues.findNow([name])
-      await Promise.all(liveShards(queue!).map((shard) => queues.run(shard, queueStateScripts, args)))
-    })
+    await queues.runEverywhere(name, queueStateScripts, args)
   }
 
   /** For a plain queue, the job itself if it is dead. */

@@ -15,13 +15,7 @@ import type { RedisQueues } from '../shards/redis-queues.js'
 import { scopeScript } from '../shards/redis-scopes.js'
 
 export function redisThrottles(client: RedisClient, queues: RedisQueues): Throttles {
-  /** Asks all shards of the queue. */
-  async function everywhere(name: string, args: readonly string[]): Promise<RedisReply[]> {
-    return queues.following(async () => {
-      const [queue] = await queues.findNow([name])
-      return Promise.all(liveShards(queue!).map((shard) => queues.run(shard, queueStateScripts, args)))
-    })
-  }
+  const everywhere = (name: string, args: readonly string[]) => queues.runEverywhere(name, queueStateScripts, args)
 
   /** Opens what the throttle has shut in all queues of the scope, or this one group. */
   async function reopen(scope: string, group: readonly string[]): Promise<void> {

@@ -56,6 +56,8 @@ elseif verb == 'relimit' then
   ring_unpaused()
 elseif verb == 'resume' then
   call('HDEL', META, 'paused', 'draining')
+  -- A reshard may have read before what this new shard is to take over.
+  if call('HGET', META, 'resharding') == 'new' and call('HEXISTS', META, 'inherited') == 0 then call('HSET', META, 'resumed', 1) end
   ring()
 elseif verb == 'unlead' then
   local leader, suspect_leader = unpack(call('HMGET', META, 'lead', 'suspectLead'))

@@ -16,6 +16,7 @@ import {
   layoutFor,
   layoutOf,
   layoutText,
+  liveShards,
   queueIn,
   type RedisLayout,
   type RedisQueue,
@@ -200,6 +201,23 @@ export class RedisQueues {
       await this.#follow(shards)
       return this.#client.run(script, keys, args, replicas)
     }
+  }
+
+  /**
+   * Runs a script on all shards of a queue. If a reshard has begun meanwhile, it may have read before what its shards are to take over:
+   * then they are asked too, and the others again. Returns all replies.
+   */
+  runEverywhere(name: string, script: ScriptPair, args: readonly RedisArgument[]): Promise<RedisReply[]> {
+    return this.following(async () => {
+      const replies: RedisReply[] = []
+      for (let asked: string | undefined; ; ) {
+        const [queue] = await this.findNow([name])
+        const layout = layoutText(queue!.layout)
+        if (layout === asked) return replies
+        asked = layout
+        replies.push(...(await Promise.all(liveShards(queue!).map((shard) => this.run(shard, script, args)))))
+      }
+    })
   }
 
   /** Runs a script on a shard, whether or not the shard exists. */

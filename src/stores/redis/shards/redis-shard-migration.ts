@@ -337,8 +337,8 @@ return 1
  * look, or hold, which also makes the shard grant nothing from now on. Returns { whether jobs run (1 or 0), fields and
  * values of META, groups that are held back and until when in turn }, or nil if the shard does not exist.
  * arrive: number. The batch in transit with this number is now elsewhere. Returns 1.
- * inherit: whether the replaced shards are paused and draining (1 or 0), until when they are held back, and each group
- * with its time. Returns 1; a repeat changes nothing.
+ * inherit: whether the replaced shards are paused and draining (1 or 0), unless this one has been resumed; until when they are held
+ * back, and each group with its time. Returns 1; a repeat changes nothing.
  * absorb: tag, processed, failed, crashed of a shard that this one replaces. Returns 1; a repeat changes nothing.
  * release: fields of META, and their least values. A new shard grants from now on. Returns 1.
  * remove: removes the settings and counters, and so the shard. Returns 1.
@@ -365,8 +365,9 @@ elseif verb == 'arrive' then
   end
 elseif verb == 'inherit' then
   if call('HSETNX', META, 'inherited', 1) == 1 then
+    local is_resumed = call('HDEL', META, 'resumed') == 1
     for i, field in ipairs({ 'paused', 'draining' }) do
-      if ARGV[i + 1] == '1' then call('HSET', META, field, 1) end
+      if ARGV[i + 1] == '1' and not is_resumed then call('HSET', META, field, 1) end
     end
     for n = 4, #ARGV, 2 do
       local group, until_at = n > 4 and ARGV[n - 1] or nil, tonumber(ARGV[n])
