@@ -98,8 +98,8 @@ export const redisLimitedMutations = mutationsIn(`
 - math.ceil((most - taken) / unvisited)
 + math.floor((most - taken) / unvisited)
 * a hold of a group does not keep a suspect back
--  and lanes.held_until(group) <= now and
-+  and
+- local held_ms = math.max(0, lanes.held_until(group) - now)
++ local held_ms = 0
 * a suspect costs its group no permit
 -       started_in(group, 1)
 * a suspect that fills its group leaves that its turn

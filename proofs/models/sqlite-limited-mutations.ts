@@ -52,7 +52,8 @@ export const sqliteLimitedMutations = mutationsIn(`
 - !whole.hasMore('')
 + false
 * a hold of a group does not keep a suspect back
--  && queue.heldForMs(group) <= 0
+- const heldForMs = Math.max(0, queue.heldForMs(group))
++ const heldForMs = 0
 * a suspect costs its group no permit
 - startedIn(queue, suspect, taken)
 + startedIn(queue, suspect, 0)
@@ -77,7 +78,7 @@ export const sqliteLimitedMutations = mutationsIn(`
 + this.#turns.unshift(group);
 @ rules/fair-share.js
 * what a throttle has denied in a queue is not shut
-- (queue.ordinary > 0 || queue.firstSuspect() !== undefined)
+- (queue.ordinary > 0 || queue.suspects > 0)
 + taken > 0
 @ rules/claim-waits.js
 * a claim that takes the last jobs, and no more were asked for, leads

@@ -5,7 +5,7 @@ import { HeldLanes, type LaneRow } from '#src/stores/rows/held-lanes.js'
 import { ready } from '#src/stores/rows/job-row.js'
 import type { CountedQueue } from '#src/stores/rows/queue-row.js'
 import { ShardLimits } from '#src/stores/rows/shard-limits.js'
-import { deal, type ReadyPool } from '#src/stores/rules/fair-share.js'
+import { deal, groupIn, type ReadyPool } from '#src/stores/rules/fair-share.js'
 
 /** Lanes that were read before, and are written afterwards. */
 class ReadLanes extends HeldLanes {
@@ -56,12 +56,11 @@ function planOf({ queue, lanes }: ReturnType<typeof queueOf>, limit: number) {
   const moment = { now: 0, mono: 0, run: 'r' }
   const parts = { queue, lanes, limits, throttle: undefined, sharing: () => [], moment, from: {} }
   const dealt = new DealtRow(parts, {
-    firstSuspect: () => '',
+    suspectGroups: () => [],
     isFull: () => false,
     take(pool, most) {
-      const group = typeof pool === 'string' ? '' : pool.group
       plan.push([pool, most])
-      countTaken(queue, lanes, pool, most, 0, group)
+      countTaken(queue, lanes, pool, most, 0, groupIn(pool))
       return most
     },
   })

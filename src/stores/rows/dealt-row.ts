@@ -12,11 +12,8 @@ import { type CountedQueue, hasLanes, isStopped, ordinary } from './queue-row.js
 import type { Moment, ScopeThrottle } from './scope-throttle.js'
 import type { ShardLimits } from './shard-limits.js'
 
-/**
- * The parts that the claim itself supplies. `firstSuspect`: the group of the suspect that a claim made alone would
- * receive.
- */
-export type Hand = Pick<DealtQueue, 'take' | 'isFull'> & { firstSuspect(): string }
+/** The parts that the claim itself supplies. */
+export type Hand = Pick<DealtQueue, 'take' | 'isFull' | 'suspectGroups'>
 
 /** The most lanes that are looked up at once. */
 const mostTurns = 64
@@ -85,10 +82,12 @@ export class DealtRow implements DealtQueue {
     return hasLanes(this.#queue)
   }
 
-  firstSuspect(): string | undefined {
-    const { suspects, laned } = this.#queue
-    if (suspects === 0) return undefined
-    return laned ? this.#hand.firstSuspect() : ''
+  get suspects(): number {
+    return this.#queue.suspects
+  }
+
+  suspectGroups(): readonly string[] {
+    return this.#queue.laned ? this.#hand.suspectGroups() : ['']
   }
 
   openDue(): void {
@@ -180,7 +179,7 @@ export function countTaken(
   queue.ready -= taken
   queue.running += taken
   queue.retries -= retries
-  if (pool !== 'suspects') {
+  if (pool === 'free' || 'group' in pool) {
     lanes.take(queue, group, taken)
     return
   }

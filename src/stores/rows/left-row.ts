@@ -27,11 +27,16 @@ export class LeftRow implements LeftQueue {
   readonly scheduled: number
   readonly isClaimable: boolean
   readonly nextChangeMs: () => number | undefined
+  readonly suspectInMs: () => number
   readonly #limits: ShardLimits
   readonly #queue: CountedQueue
-  readonly #mono: number
 
-  constructor(limits: ShardLimits, queue: CountedQueue, mono: number, nextChangeMs: () => number | undefined) {
+  constructor(
+    limits: ShardLimits,
+    queue: CountedQueue,
+    mono: number,
+    { nextChangeMs, suspectInMs }: Pick<LeftQueue, 'nextChangeMs' | 'suspectInMs'>,
+  ) {
     this.of = placeIn(queue)
     this.isStopped = isStopped(queue)
     this.isFull = limits.isFull(queue)
@@ -42,13 +47,9 @@ export class LeftRow implements LeftQueue {
     this.scheduled = queue.scheduled
     this.isClaimable = limits.isClaimable(queue, mono)
     this.nextChangeMs = nextChangeMs
+    this.suspectInMs = suspectInMs
     this.#limits = limits
     this.#queue = queue
-    this.#mono = mono
-  }
-
-  isOpenForSuspects(): boolean {
-    return this.#limits.isOpenForSuspects(this.#queue, this.#mono)
   }
 
   hasShutLane(): boolean {

@@ -51,7 +51,7 @@ export class ShardLimits {
     return this.#lanes.shutUntil(queue, '') === undefined && this.#lanes.roomIn(queue, '') > 0
   }
 
-  /** Whether a claim made alone would receive a suspect. */
+  /** Whether a claim made alone would receive a suspect, if its group lets it start. */
   isOpenForSuspects(queue: CountedQueue, mono: number): boolean {
     return queue.suspects > 0 && !this.isClosed(queue, mono)
   }

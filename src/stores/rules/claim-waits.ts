@@ -23,8 +23,8 @@ export interface LeftQueue {
   readonly scheduled: number
   /** Whether the next claim would receive a job. */
   readonly isClaimable: boolean
-  /** Whether a claim made alone would receive a suspect. */
-  isOpenForSuspects(): boolean
+  /** See `suspectInMs` in `fair-share`. */
+  suspectInMs(): number
   /** Whether the lane of a group opens by itself. */
   hasShutLane(): boolean
   /** Ms until something changes by itself; undefined: nothing does. */
@@ -52,26 +52,34 @@ export function waitsAfter(
   // The claimer may have no room to ask again. The claimer that is rung leads from then on.
   const hasLeft = (taken > 0 || isClaimable) && !isShut && !isEmptied && hasLed(queue.lead, by.worker, now)
   if (hasLeft) queue.lead = undefined
+  const suspectInMs = isClosed || queue.suspects === 0 ? Number.POSITIVE_INFINITY : queue.suspectInMs()
   const waits = [
-    ...(taken === 0 || isShut || isEmptied ? changeWait(queue, by, now) : []),
-    ...(isClosed ? [] : suspectWait(queue, by.worker, by.alone === true || limit === 0, now)),
+    ...(taken === 0 || isShut || isEmptied ? changeWait(queue, by, suspectInMs, now) : []),
+    ...(suspectInMs === 0 ? suspectWait(queue, by.worker, by.alone === true || limit === 0, now) : []),
   ]
+  if (!isClosed && queue.suspects === 0) queue.suspectLead = undefined
   return { waits, rings: isClaimable || hasLeft }
 }
 
 /** For a queue that has nothing for this claimer. */
-function changeWait(queue: LeftQueue, by: Claimer, now: number): Wait[] {
+function changeWait(queue: LeftQueue, by: Claimer, suspectInMs: number, now: number): Wait[] {
   const { of, isClaimable, isStopped } = queue
-  if (isClaimable || (by.alone === true && queue.isOpenForSuspects())) return []
+  if (isClaimable || (by.alone === true && suspectInMs === 0)) return []
   const reason = reasonOf(queue, by, now)
-  const forMs = isStopped ? undefined : queue.nextChangeMs()
-  if (forMs === undefined) {
+  const forMs = isStopped ? Number.POSITIVE_INFINITY : nextAskMs(queue, suspectInMs)
+  if (forMs === Number.POSITIVE_INFINITY) {
     if (queue.lead?.worker === by.worker) queue.lead = undefined
     return [{ ...of, reason }]
   }
   const lead = leadAfter(queue.lead, by.worker, Math.min(now + forMs, Number.MAX_SAFE_INTEGER), now)
   queue.lead = lead
   return [{ ...of, reason, forMs, ...(lead.worker === by.worker ? { lead: true } : {}) }]
+}
+
+/** Ms until something changes by itself, be it that only a suspect may start; Infinity: nothing does. */
+function nextAskMs(queue: LeftQueue, suspectInMs: number): number {
+  const changeMs = queue.nextChangeMs() ?? Number.POSITIVE_INFINITY
+  return suspectInMs > 0 ? Math.min(changeMs, suspectInMs) : changeMs
 }
 
 function reasonOf(queue: LeftQueue, { alone = false }: Claimer, now: number): Wait['reason'] {
@@ -83,11 +91,10 @@ function reasonOf(queue: LeftQueue, { alone = false }: Claimer, now: number): Wa
   return scheduled > 0 ? 'scheduled' : 'empty'
 }
 
-/** For a queue with suspects left behind: how long their lead may take to make room for one. */
+/** For a queue with a suspect left behind that may start: how long the lead of the suspects may take to make room for it. */
 function suspectWait(queue: LeftQueue, worker: string, makesRoom: boolean, now: number): Wait[] {
   const before = queue.suspectLead
-  const lead = queue.suspects > 0 ? suspectLeadAfter(before, worker, makesRoom, now) : undefined
+  const lead = suspectLeadAfter(before, worker, makesRoom, now)
   queue.suspectLead = lead
-  if (lead === undefined) return []
   return [{ ...queue.of, reason: 'suspect', forMs: suspectLeadMs, ...(lead === before ? {} : { lead: true }) }]
 }

@@ -10,6 +10,9 @@ import { subjectOf } from './throttle/throttle-subjects.js'
 /** The most lanes that one claim looks into: lanes that turn out to be shut are passed over. */
 export const mostVisits = 1_000
 
+/** The most suspects of which a claim looks at the groups: suspects of groups that may start none are passed over. */
+export const mostSuspects = 100
+
 /**
  * Turns are numbered in steps, so that the number of a lane's turn also says how many turns of its round it has had. More than
  * the turns of a group in a round, which are its weight.
@@ -19,8 +22,14 @@ export const turnStep = 128
 /** How many turns a group has in a round, by its name. */
 type GroupWeights = Readonly<Record<string, number>>
 
-/** The source of jobs: those without a group, the lane of one group, or the suspects. */
-export type ReadyPool = 'free' | 'suspects' | { readonly group: string }
+/** The source of jobs: those without a group, the lane of one group, or the suspects of one group, perhaps of `''`. */
+export type ReadyPool = 'free' | { readonly group: string } | { readonly suspectsOf: string }
+
+/** The group of the jobs of a pool, or `''`. */
+export function groupIn(pool: ReadyPool): string {
+  if (pool === 'free') return ''
+  return 'group' in pool ? pool.group : pool.suspectsOf
+}
 
 /**
  * A queue, or a shard of an ordered one, as a claim sees it. Groups are those of its lanes; `''` has the jobs without a
@@ -29,6 +38,8 @@ export type ReadyPool = 'free' | 'suspects' | { readonly group: string }
 export interface DealtQueue {
   /** The number of ready jobs without the suspects. */
   readonly ordinary: number
+  /** The number of suspects. */
+  readonly suspects: number
   /** How many more may run; Infinity without a limit. */
   readonly room: number
   /** Whether its jobs or limits make claims go round its lanes. */
@@ -38,8 +49,8 @@ export interface DealtQueue {
   readonly perGroup: DealtThrottle | undefined
   /** How many turns groups have in a round; those that it does not name have one. Undefined: all have one. */
   readonly weights: GroupWeights | undefined
-  /** The group of the first suspect; undefined if there is none. */
-  firstSuspect(): string | undefined
+  /** The groups of the first suspects, of at most `mostSuspects`, each once and in their order. */
+  suspectGroups(): readonly string[]
   /** Opens the lanes whose time has come, a bounded number. */
   openDue(): void
   /** Puts the lane of no group into the turns, if it has jobs and room and is neither there nor shut. */
@@ -129,29 +140,45 @@ export function deal(queue: DealtQueue, limit: number, alone: boolean): number {
     return 0
   }
   const { whole } = queue
-  const suspect = alone ? queue.firstSuspect() : undefined
-  if (suspect === undefined && queue.ordinary === 0) {
+  const suspects = alone && queue.suspects > 0 ? queue.suspectGroups() : []
+  if (suspects.length === 0 && queue.ordinary === 0) {
     if (whole !== undefined && !whole.hasMore('')) whole.rests()
     return 0
   }
   const most = Math.min(alone ? 1 : limit, queue.room, whole?.permits('').permits ?? Number.POSITIVE_INFINITY)
-  const taken = most > 0 ? dealSome(queue, most, suspect) : 0
+  const taken = most > 0 ? dealSome(queue, most, suspects) : 0
   if (whole !== undefined) {
     const forMs = deniedForMs(whole, '', taken)
-    if (forMs !== undefined && (queue.ordinary > 0 || queue.firstSuspect() !== undefined)) queue.shut(forMs)
+    if (forMs !== undefined && (queue.ordinary > 0 || queue.suspects > 0)) queue.shut(forMs)
   }
   return taken
 }
 
-function dealSome(queue: DealtQueue, most: number, suspect: string | undefined): number {
-  const mayTake = (group: string) =>
-    queue.roomIn(group) > 0 && queue.heldForMs(group) <= 0 && permitsIn(queue, group) > 0
-  if (suspect !== undefined && mayTake(suspect)) {
-    const taken = queue.take('suspects', 1)
+function dealSome(queue: DealtQueue, most: number, suspects: readonly string[]): number {
+  const suspect = suspects.find((group) => groupOpensInMs(queue, group) === 0)
+  if (suspect !== undefined) {
+    const taken = queue.take({ suspectsOf: suspect }, 1)
     startedIn(queue, suspect, taken)
     return taken
   }
   return queue.hasLanes ? goRound(queue, most) : queue.take('free', most)
+}
+
+/**
+ * Ms until the group of one of the first suspects lets it start, whatever the queue as a whole does; 0: now; Infinity: that
+ * does not happen by itself, or there is none.
+ */
+export function suspectInMs(queue: DealtQueue): number {
+  return Math.min(Number.POSITIVE_INFINITY, ...queue.suspectGroups().map((group) => groupOpensInMs(queue, group)))
+}
+
+/** Ms until the group lets a job start; Infinity: not by itself, because it is full or paused. */
+function groupOpensInMs(queue: DealtQueue, group: string): number {
+  if (queue.roomIn(group) <= 0) return Number.POSITIVE_INFINITY
+  const heldForMs = Math.max(0, queue.heldForMs(group))
+  if (queue.perGroup === undefined) return heldForMs
+  const { permits, forMs } = queue.perGroup.permits(group)
+  return permits > 0 ? heldForMs : Math.max(heldForMs, forMs)
 }
 
 /** Lane by lane, as far as their own limits permit. */

@@ -62,7 +62,7 @@ describe('the migration of a Postgres store', () => {
     const first = await migration.migrate(nobody)
     const again = await migration.migrate({ workers: ['app'], enqueuers: [] })
 
-    expect(first).toEqual({ schema: 'later', isNew: true, functions: expect.arrayContaining(['claim_1', 'enqueue']) })
+    expect(first).toEqual({ schema: 'later', isNew: true, functions: expect.arrayContaining(['claim_2', 'enqueue']) })
     expect(again).toEqual({ schema: 'later', isNew: false, functions: [] })
     await storeAs('app', 'later').open([mail])
   })
@@ -119,10 +119,10 @@ describe('a role that may make nothing', () => {
 
   it('learns what an older schema lacks', async () => {
     await storeAs('postgres', 'behind').migration.migrate({ workers: ['app'], enqueuers: [] })
-    await admin.query('DROP FUNCTION behind.depth_1; DROP FUNCTION behind.ring_1')
+    await admin.query('DROP FUNCTION behind.depth_1; DROP FUNCTION behind.ring_2')
     await expect(storeAs('app', 'behind').open([mail])).rejects.toMatchObject({
       code: 'store-refused',
-      message: expect.stringMatching(/^the schema 'behind' is older than .* lacks \(ring_1, depth_1|depth_1, ring_1\)/),
+      message: expect.stringMatching(/^the schema 'behind' is older than .* lacks \(ring_2, depth_1|depth_1, ring_2\)/),
     })
   })
 

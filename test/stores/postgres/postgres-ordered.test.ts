@@ -260,7 +260,7 @@ describe('ordered ids on a Postgres store', () => {
     await other.query('BEGIN')
     await other.query(`SELECT ${schema}.set_out_1('orders', 2)`)
     const claiming = store.claim([{ queue: 'orders', limit: 5 }], claimer('w'))
-    await lockWait(schema, 'claim_1')
+    await lockWait(schema, 'claim_2')
     await other.query('COMMIT')
 
     expect((await claiming).claims).toEqual([])
@@ -277,7 +277,7 @@ describe('ordered ids on a Postgres store', () => {
     await other.query('BEGIN')
     await other.query(inSchema('SELECT pg_advisory_xact_lock(@lock + 7, qid) FROM @.queue', schema))
     const claiming = store.claim([{ queue: 'orders', limit: 5 }], claimer('w'))
-    await lockWait(schema, 'claim_1')
+    await lockWait(schema, 'claim_2')
     await opening.open([{ ...orders, merge: 'latest' }])
     await other.query('COMMIT')
 
@@ -297,7 +297,7 @@ describe('ordered ids on a Postgres store', () => {
     const claimOf = async (shard: number) =>
       (
         await other.query(
-          `SELECT ${schema}.claim_1('other', ARRAY[qid], '{5}', '{NULL}', '{30000}', '{0}', '{true}', false, 1000000, 0, ${schema}.run()) AS answer
+          `SELECT ${schema}.claim_2('other', ARRAY[qid], '{5}', '{NULL}', '{30000}', '{0}', '{true}', false, 1000000, 0, ${schema}.run()) AS answer
             FROM ${schema}.queue WHERE name = 'solo' AND shard = $1`,
           [shard],
         )

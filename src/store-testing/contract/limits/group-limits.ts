@@ -2,7 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { groups, limited, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
-import { byGroup, denied, elastic, grouped, longLeaseMs, rule, taken, timeline } from '../scenes/limit-words.js'
+import {
+  byGroup,
+  denied,
+  elastic,
+  grouped,
+  longLeaseMs,
+  rule,
+  suspectsTold,
+  taken,
+  timeline,
+} from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
 const onePerGroup = { maxRunning: { perGroup: 1 } } as const
@@ -150,6 +160,41 @@ export const groupLimits = plainConcern('limits by group', [groups, limited], {
     assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
     await denied(scene, { alone: true })
   },
+
+  async 'a claim alone passes over a suspect of a full group, which is reported once there is room'(scene) {
+    await scene.openQueue(onePerGroup)
+    await scene.addSuspects(...grouped('x1', 'y1'))
+    await scene.add(...grouped('x2'))
+    await scene.advance(10_000)
+    const claim = await scene.claimOne({ limit: 1, leaseMs: longLeaseMs })
+    assert.deepEqual(await scene.claimIds({ alone: true, leaseMs: longLeaseMs }), ['y1'])
+    await scene.advance(10_000)
+    assert.deepEqual(suspectsTold(await scene.claim()), [])
+    const rest = await Rest.begin(scene)
+    await scene.end(claim, { kind: 'complete' })
+
+    await rest.wakes(scene.queue)
+    assert.deepEqual(suspectsTold(await scene.claim()), ['leads'])
+  },
+
+  'a claim alone passes over a suspect of a throttled group, which is reported when that opens': plainCase(
+    [groups, throttled],
+    async (scene) => {
+      await scene.addSuspects(...grouped('x1', 'y1'))
+      await scene.openQueue({ throttle: byGroup(rule(1, 10_000)) })
+      await scene.add(...grouped('x2'))
+      assert.deepEqual(await scene.claimIds({ leaseMs: longLeaseMs }), ['x2'])
+      await scene.advance(7_000)
+      assert.deepEqual(await scene.claimIds({ alone: true, leaseMs: longLeaseMs }), ['y1'])
+      assert.deepEqual(await denied(scene, { worker: 'w1' }), [
+        { queue: scene.queue, reason: 'empty', forMs: 3_001, lead: true },
+      ])
+      await scene.advance(3_001)
+
+      assert.deepEqual(suspectsTold(await scene.claim({ worker: 'w1' })), ['leads'])
+      assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
+    },
+  ),
 
   'if some groups are full and others throttled, the claimer gets a time': plainCase(
     [groups, limited, throttled],

@@ -3,7 +3,17 @@
 import assert from 'node:assert/strict'
 import type { Hold } from '../../../stores/contract/settle.js'
 import { groups, limited, orderedCase, plainCase, plainConcern, records, throttled } from '../scenes/contract-case.js'
-import { byGroup, denied, grouped, longLeaseMs, rule, taken, throttle, throttledFor } from '../scenes/limit-words.js'
+import {
+  byGroup,
+  denied,
+  grouped,
+  longLeaseMs,
+  rule,
+  suspectsTold,
+  taken,
+  throttle,
+  throttledFor,
+} from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
 const release = (of: Hold['of'], forMs: number) => ({ kind: 'release', delayMs: 0, hold: { of, forMs } }) as const
@@ -202,6 +212,34 @@ export const holds = plainConcern('holds', [limited], {
     await scene.advance(5_000)
     assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
   }),
+
+  'a claim alone passes over a suspect of a held group': plainCase([groups, limited], async (scene) => {
+    await scene.addSuspects(...grouped('x1', 'y1'))
+    await scene.add(...grouped('x2'))
+    await scene.end(await scene.claimOne(), release('group', 5_000))
+
+    assert.deepEqual(await scene.claimIds({ alone: true, leaseMs: longLeaseMs }), ['y1'])
+    await scene.advance(5_000)
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
+  }),
+
+  'suspects of a held group are reported when the hold ends, and a lead asks then': plainCase(
+    [groups, limited],
+    async (scene) => {
+      await scene.add(...grouped('x1', 'x2'))
+      await scene.claim({ worker: 'victim', leaseMs: 1_000, limit: 1 })
+      await scene.advance(1_000)
+      await scene.end(await scene.claimOne(), { kind: 'complete', hold: { of: 'group', forMs: 8_000 } })
+      await scene.advance(7_000)
+      for (const alone of [false, true])
+        assert.deepEqual(await denied(scene, { worker: 'w1', alone }), [
+          { queue: scene.queue, reason: 'empty', forMs: 1_000, lead: true },
+        ])
+      await scene.advance(1_000)
+
+      assert.deepEqual(suspectsTold(await scene.claim({ worker: 'w1' })), ['leads'])
+    },
+  ),
 
   'a hold of a group in a queue of several shards affects no other group in any shard': plainCase(
     [groups, limited],

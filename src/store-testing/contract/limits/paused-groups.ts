@@ -11,7 +11,7 @@ import {
   records,
   throttled,
 } from '../scenes/contract-case.js'
-import { byGroup, denied, grouped, longLeaseMs, rule, taken } from '../scenes/limit-words.js'
+import { byGroup, denied, grouped, idsOf, longLeaseMs, rule, suspectsTold, taken } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
 export const pausedGroups = plainConcern('pauses of groups', [groups, limited, throttled], {
@@ -79,6 +79,43 @@ export const pausedGroups = plainConcern('pauses of groups', [groups, limited, t
     assert.deepEqual(await scene.claimIds({ alone: true }), ['y1'])
     await scene.throttles.resume(scene.queue, 'x')
     assert.deepEqual(await scene.claimIds({ alone: true }), ['x1'])
+  },
+
+  async 'a claim alone passes over suspects of paused groups, and gets the first of another'(scene) {
+    const inX = Array.from({ length: 98 }, (_, i) => `x${String(i).padStart(2, '0')}`)
+    await scene.addSuspects(...inX.map((id) => ({ id, group: 'x' })), ...grouped('y1'), 'a')
+    await scene.throttles.pause(scene.queue, 'x')
+    const alone = { alone: true, leaseMs: longLeaseMs }
+    assert.deepEqual([await scene.claimIds(alone), await scene.claimIds(alone)], [['y1'], ['a']])
+
+    await scene.throttles.resume(scene.queue, 'x')
+    assert.deepEqual(await scene.claimIds(alone), ['x00'])
+  },
+
+  async 'no claim reports suspects of a paused group while no other suspect waits'(scene) {
+    await scene.addSuspects(...grouped('x1', 'y1'))
+    await scene.throttles.pause(scene.queue, 'x')
+    await scene.advance(10_000)
+    assert.deepEqual(suspectsTold(await scene.claim()), ['leads'])
+    const only = await scene.claim({ alone: true, leaseMs: longLeaseMs })
+    assert.deepEqual([idsOf(only), suspectsTold(only)], [['y1'], []])
+    await scene.add(...grouped('y2', 'y3'))
+    assert.deepEqual(suspectsTold(await scene.claim({ limit: 1, leaseMs: longLeaseMs })), [])
+    assert.deepEqual(suspectsTold(await scene.claim({ alone: true, leaseMs: longLeaseMs })), [])
+    assert.deepEqual(suspectsTold(await scene.claim({ alone: true })), [])
+    assert.deepEqual(suspectsTold(await scene.claim({ limit: 0 })), [])
+  },
+
+  async 'a resumed group of which only a suspect waits rings a waiter, whose claim reports it'(scene) {
+    await scene.addSuspects(...grouped('x1'))
+    await scene.throttles.pause(scene.queue, 'x')
+    await scene.advance(10_000)
+    await denied(scene)
+    const rest = await Rest.begin(scene)
+    await scene.throttles.resume(scene.queue, 'x')
+
+    await rest.wakes(scene.queue)
+    assert.deepEqual(suspectsTold(await scene.claim()), ['leads'])
   },
 
   async 'pauses are listed before holds, by name; a group with both is listed twice'(scene) {

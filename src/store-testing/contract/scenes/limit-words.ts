@@ -118,3 +118,8 @@ const verbs = {
 export function idsOf({ claims }: Claimed): string[] {
   return claims.map(({ id }) => id)
 }
+
+/** The waits for suspects in the answer to a claim: whether its worker leads them. */
+export function suspectsTold({ waits }: Claimed): ('leads' | 'follows')[] {
+  return waits.flatMap(({ reason, lead }) => (reason === 'suspect' ? [lead ? 'leads' : 'follows'] : []))
+}

@@ -142,7 +142,7 @@ export class MemoryQueue {
     return [...this.ready].filter((job) => open.has(groupOf(job))).length
   }
 
-  /** Whether a claim made alone would receive a suspect. */
+  /** Whether a claim made alone would receive a suspect, if its group lets it start. */
   isOpenForSuspects(now: number): boolean {
     return !this.isStopped && !this.isFull && this.opensAt <= now && this.suspects.size > 0
   }

@@ -1,11 +1,11 @@
 /** A claim on one queue of the memory store: recover, promote, take, then say who asks again and when. */
 
-import type { Buried, Claim, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
+import type { Buried, Claimed, Claimer, ClaimFrom, Crash, Expired, Wait } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { afterCrash } from '../../rules/claim-end.js'
 import { type LeftQueue, waitsAfter } from '../../rules/claim-waits.js'
 import type { ClaimLoad } from '../../rules/claim-weight.js'
-import { deal } from '../../rules/fair-share.js'
+import { deal, suspectInMs } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import { claimOf, type MemoryJob, scored, takenWeight } from '../queue/memory-job.js'
 import { hasShutLane } from '../queue/memory-lanes.js'
@@ -42,8 +42,10 @@ export function claimFrom(
   const crashes = recover(queue, leaseMs, at)
   promote(queue, now)
   const expired = expire(queue, now)
-  const claims = isClosed(queue, now) || hasExpired(queue, now) ? [] : take(queue, from, by, at, load)
-  const { waits, rings } = waitsAfter(leftOf(queue, now), by, { limit, taken: claims.length }, now)
+  const share = shareOf(queue, from, by, at, load)
+  if (!isClosed(queue, now) && !hasExpired(queue, now)) deal(share, limit, by.alone === true)
+  const claims = share.taken.map(claimOf)
+  const { waits, rings } = waitsAfter(leftOf(queue, share, now), by, { limit, taken: claims.length }, now)
   return { claims, ...crashes, expired, waits, more: queue.hasWork(now), rings }
 }
 
@@ -125,29 +127,27 @@ function isClosed(queue: MemoryQueue, now: number): boolean {
   return queue.isStopped || queue.isFull || queue.opensAt > now
 }
 
-function take(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: ClaimMoment, load: ClaimLoad): Claim[] {
-  const { limit, leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
+function shareOf(queue: MemoryQueue, from: ClaimFrom, by: Claimer, at: ClaimMoment, load: ClaimLoad): MemoryFairShare {
+  const { leaseMs = by.leaseMs, maxPayloads = Number.POSITIVE_INFINITY } = from
   const { worker, alone = false } = by
   const { now } = at
   let hasTaken = false
-  const dealt = new MemoryFairShare(queue, at, from, load, (job) => {
+  return new MemoryFairShare(queue, at, from, load, (job) => {
     if (!hasTaken) queue.lastFence = nextFence(queue.lastFence, now)
     hasTaken = true
     const claim = { worker, fence: queue.lastFence, alone, leaseUntil: now + leaseMs }
     queue.take(job, claim, now, maxPayloads, load.most)
     return takenWeight(job)
   })
-  deal(dealt, limit, alone)
-  return dealt.taken.map(claimOf)
 }
 
-function leftOf(queue: MemoryQueue, now: number): LeftQueue {
+function leftOf(queue: MemoryQueue, share: MemoryFairShare, now: number): LeftQueue {
   const { isStopped, isFull, isBusy, opensAt, ready, suspects, scheduled } = queue
   return {
     ...{ of: placeOf(queue), isStopped, isFull, isBusy, opensAt },
     ...{ ordinary: ready.size, suspects: suspects.size, scheduled: scheduled.size },
     isClaimable: queue.claimable(now) > 0,
-    isOpenForSuspects: () => queue.isOpenForSuspects(now),
+    suspectInMs: () => suspectInMs(share),
     hasShutLane: () => hasShutLane(queue),
     nextChangeMs: () => queue.nextChangeMs(now),
     get lead() {

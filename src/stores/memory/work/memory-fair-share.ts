@@ -3,7 +3,7 @@
 import type { ClaimFrom } from '../../contract/claim.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { type ClaimLoad, isLoaded } from '../../rules/claim-weight.js'
-import { type DealtQueue, dealtThrottles, type ReadyPool } from '../../rules/fair-share.js'
+import { type DealtQueue, dealtThrottles, mostSuspects, type ReadyPool } from '../../rules/fair-share.js'
 import type { MemoryJob } from '../queue/memory-job.js'
 import { groupOf } from '../queue/memory-limits.js'
 import type { MemoryQueue } from '../queue/memory-queue.js'
@@ -66,9 +66,12 @@ export class MemoryFairShare implements DealtQueue {
     return this.#queue.hasLanes
   }
 
-  firstSuspect(): string | undefined {
-    const { first } = this.#queue.suspects
-    return first && groupOf(first)
+  get suspects(): number {
+    return this.#queue.suspects.size
+  }
+
+  suspectGroups(): string[] {
+    return [...new Set(this.#queue.suspects.head(mostSuspects).map(groupOf))]
   }
 
   openDue(): void {
@@ -147,7 +150,11 @@ export class MemoryFairShare implements DealtQueue {
 
   #first(pool: ReadyPool, most: number): readonly MemoryJob[] {
     const { suspects, ready } = this.#queue
-    if (pool === 'suspects') return suspects.head(most)
+    if (typeof pool === 'object' && 'suspectsOf' in pool)
+      return suspects
+        .head(mostSuspects)
+        .filter((job) => groupOf(job) === pool.suspectsOf)
+        .slice(0, most)
     if (pool === 'free' && !this.hasLanes) return ready.head(most)
     return this.#queue.lane(pool === 'free' ? '' : pool.group).slice(0, most)
   }

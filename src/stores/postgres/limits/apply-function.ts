@@ -110,14 +110,14 @@ END`,
 )
 
 /**
- * Takes what `look_limits_1` does, but for the groups and whether a claim asks; the lease in ms and the worker; the run, key, version and instant of the look; whether fewer
+ * Takes what `look_limits_2` does, but for the groups and whether a claim asks; the lease in ms and the worker; the run, key, version and instant of the look; whether fewer
  * jobs than planned will do; and `LimitedPlan`.
  *
  * Returns `{run}` if the server has another; `{stale}`, a look as it is now, if anything has changed, which changes nothing;
- * otherwise `{now, jobs, fence}` like `claim_1`.
+ * otherwise `{now, jobs, fence}` like `claim_2`.
  */
 export const applyPlan = sqlFunction(
-  'apply_1',
+  'apply_2',
   `p_q int, p_limit int, p_alone boolean, p_most bigint, p_payloads int, p_lease bigint, p_worker text, p_run bigint, p_key text, p_version bigint, p_now bigint,
    p_short boolean, p_plan json`,
   'json',
@@ -151,15 +151,15 @@ BEGIN
       ORDER BY qid, grp, rank, stamp, seq, id LIMIT u.n FOR NO KEY UPDATE SKIP LOCKED) x);
     IF (p_plan->>'free')::int > 0 THEN got := got || @.first_free_1(p_q, lo, hi, (p_plan->>'free')::int, true); END IF;
     IF (p_plan->>'suspects')::int > 0 THEN
-      got := got || array(SELECT c FROM (SELECT ctid AS c, grp FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0
-        ORDER BY qid, pool, rank, stamp, seq, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED) x WHERE coalesce(grp, '') = p_plan->>'suspect' COLLATE "C");
+      got := got || array(SELECT ctid FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 AND coalesce(grp, '') = p_plan->>'suspect' COLLATE "C"
+        ORDER BY qid, pool, rank, stamp, seq, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED);
     END IF;
     is_stale := cardinality(got) < CASE WHEN p_short THEN 1 ELSE wanted END
       OR EXISTS (SELECT FROM @.job WHERE ctid = ANY (got) AND expires_ms <= ms);
     IF is_ordered AND NOT is_stale THEN is_stale := @.clear_bare_1(q, got, t) > 0; END IF;
   END IF;
   IF is_stale THEN
-    RETURN json_build_object('stale', @.look_limits_1(p_q, p_limit, p_alone, p_most, '{}', true, p_payloads), 'short', v = p_version);
+    RETURN json_build_object('stale', @.look_limits_2(p_q, p_limit, p_alone, p_most, '{}', true, p_payloads), 'short', v = p_version);
   END IF;
   IF wanted > 0 AND is_ordered THEN
     f := nextval('@.fence_seq');

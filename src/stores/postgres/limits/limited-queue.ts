@@ -10,7 +10,7 @@ import { LeftRow } from '../../rows/left-row.js'
 import { type CountedQueue, isStopped, leadOf, ordinary } from '../../rows/queue-row.js'
 import { type Moment, ScopeThrottle } from '../../rows/scope-throttle.js'
 import { ShardLimits } from '../../rows/shard-limits.js'
-import { deal, type ReadyPool, turnStep } from '../../rules/fair-share.js'
+import { deal, groupIn, mostSuspects, type ReadyPool, suspectInMs, turnStep } from '../../rules/fair-share.js'
 import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
 import type { ClaimedColumns } from '../schema/claimed-job.js'
@@ -29,12 +29,17 @@ export class LimitedQueue {
   readonly #shut: Readonly<Record<string, number>>
   /** The open lanes that were looked at. */
   readonly #listed: number
+  /** The groups of the suspects that were looked at. */
+  #suspects: readonly string[]
+  /** See `suspectInMs` in `fair-share`. */
+  #suspectInMs = Number.POSITIVE_INFINITY
 
   constructor(look: LimitsLook) {
     const { limits, now } = look
     const { of, state, from, late, siblingsRunning } = limits
     const moved = (at: number) => (from !== null && at >= from ? at + (late ?? 0) : at)
     this.look = look
+    this.#suspects = limits.suspects
     this.#listed = limits.lanes.filter(([, turn]) => turn !== null).length
     this.#lanes = new LookedLanes(look)
     this.counters = new LookedCounters(look)
@@ -59,31 +64,33 @@ export class LimitedQueue {
     const { row, throttle, moment } = this
     const taken: TakenPool[] = []
     const load = new PlannedLoad(this.look, mostBytes)
-    if (!this.#limits.isClosed(row, moment.mono) && !this.look.expiring) {
-      const sharing = () => [row, elsewhere(this.look.limits)]
-      const parts = { queue: row, lanes: this.#lanes, limits: this.#limits, throttle, sharing, moment }
-      const dealt = new DealtRow(
-        { ...parts, from },
-        {
-          firstSuspect: () => this.look.limits.suspect ?? '',
-          isFull: () => load.isFull,
-          take: (pool, most) => {
-            const count = load.take(pool, most)
-            const group = pool === 'free' ? '' : pool === 'suspects' ? (this.look.limits.suspect ?? '') : pool.group
-            if (count > 0) {
-              countTaken(row, this.#lanes, pool, count, 0, group)
-              taken.push({ pool, group, count })
-            }
-            return count
-          },
+    const sharing = () => [row, elsewhere(this.look.limits)]
+    const parts = { queue: row, lanes: this.#lanes, limits: this.#limits, throttle, sharing, moment }
+    const dealt = new DealtRow(
+      { ...parts, from },
+      {
+        suspectGroups: () => [...new Set(this.#suspects.slice(0, mostSuspects))],
+        isFull: () => load.isFull,
+        take: (pool, most) => {
+          const count = load.take(pool, most)
+          const group = groupIn(pool)
+          if (count > 0) {
+            countTaken(row, this.#lanes, pool, count, 0, group)
+            taken.push({ pool, group, count })
+            if (isOfSuspects(pool)) this.#suspects = this.#suspects.toSpliced(this.#suspects.indexOf(group), 1)
+          }
+          return count
         },
-      )
+      },
+    )
+    if (!this.#limits.isClosed(row, moment.mono) && !this.look.expiring) {
       const count = deal(dealt, from.limit, by.alone === true)
       // Some were not looked at.
       if (this.look.limits.open > this.#listed) row.open_lanes = Math.max(1, row.open_lanes)
       const isGrouped = throttle !== undefined && groupRules(throttle.settings) !== undefined
       if (isGrouped && (count > 0 || ordinary(row) > 0)) throttle.trim(moment)
     }
+    if (row.suspects > 0) this.#suspectInMs = suspectInMs(dealt)
     const changes = this.changes()
     const { lanes, closed } = this.#lanes.changes()
     const isSame = taken.length + lanes.length + closed.length + changes.counters.length + changes.trims.length === 0
@@ -114,7 +121,10 @@ export class LimitedQueue {
   }
 
   left(): LeftRow {
-    return new LeftRow(this.#limits, this.row, this.moment.mono, () => this.nextChangeMs())
+    return new LeftRow(this.#limits, this.row, this.moment.mono, {
+      nextChangeMs: () => this.nextChangeMs(),
+      suspectInMs: () => this.#suspectInMs,
+    })
   }
 
   /** Whether an ordinary claim would receive a job. */
@@ -153,6 +163,10 @@ export class LimitedQueue {
   }
 }
 
+function isOfSuspects(pool: ReadyPool): boolean {
+  return typeof pool === 'object' && 'suspectsOf' in pool
+}
+
 /** Jobs of one pool that a claim takes at one visit. */
 interface TakenPool {
   readonly pool: ReadyPool
@@ -176,9 +190,9 @@ class DecidedClaim {
     this.bytes = bytes
     const of = (is: (pool: ReadyPool) => boolean) => taken.filter(({ pool }) => is(pool))
     const groups = new Map<string, number>()
-    for (const { group, count } of of((pool) => typeof pool !== 'string'))
+    for (const { group, count } of of((pool) => typeof pool === 'object' && 'group' in pool))
       groups.set(group, (groups.get(group) ?? 0) + count)
-    const suspects = of((pool) => pool === 'suspects')
+    const suspects = of(isOfSuspects)
     this.plan = {
       ...changes,
       groups: [...groups].map(([g, n]) => ({ g, n })),
@@ -212,8 +226,8 @@ class PlannedLoad {
   }
 
   take(pool: ReadyPool, most: number): number {
-    if (pool === 'suspects') return 1
-    const left = this.#left.get(pool === 'free' ? '' : pool.group)
+    if (isOfSuspects(pool)) return 1
+    const left = this.#left.get(groupIn(pool))
     let count = 0
     while (left !== undefined && count < most && left.n > 0 && this.bytes < this.#mostBytes) {
       this.bytes += left.weights?.shift() ?? left.each
@@ -242,9 +256,9 @@ function rowOf(look: LimitsLook, shut: number | undefined): CountedQueue {
     ...{ suspect_lead_worker: look.suspectLead, suspect_lead_wake_at: look.suspectWake },
     ...none,
     scheduled: place === null ? 0 : 1,
-    ready: limits.free[0] + grouped + limits.suspects,
+    ready: limits.free[0] + grouped + limits.suspects.length,
     running: limits.running,
-    suspects: limits.suspects,
+    suspects: limits.suspects.length,
     ...{ laned: 1, grouped, grouped_running: limits.groupedRunning },
     open_lanes: limits.open,
     last_lane_turn: turnStep * (Math.floor(Math.max(0, ...turns) / turnStep) + 1),

@@ -32,7 +32,7 @@ type LookedLane = [
   starts: LookedStarts | null,
 ]
 
-/** See `look_limits_1`. */
+/** See `look_limits_2`. */
 export interface LimitsLook extends LookedQueue {
   readonly now: number
   /** Whether a claim may receive jobs. */
@@ -65,10 +65,8 @@ export interface LimitsLook extends LookedQueue {
     readonly lanes: LookedLane[]
     /** Whether jobs wait in lanes that are shut, blocked or paused. */
     readonly others: boolean
-    /** How many suspects there are, at most 2. */
-    readonly suspects: number
-    /** The group of the first suspect, or `''`; null: there is none. */
-    readonly suspect: string | null
+    /** The groups of the first suspects in their order, `''` for none: one more than a claim looks at, as it may take one. */
+    readonly suspects: string[]
     /** Whether jobs or lanes whose time has come wait for a claim. */
     readonly due: boolean
     /** Whether other queues of the scope have ready jobs of groups, and others. */
@@ -124,7 +122,7 @@ interface CounterChange extends Omit<CounterRow, 'tid'> {
   readonly dropBefore: number | null
 }
 
-/** See `apply_1`. */
+/** See `apply_2`. */
 export interface LimitedPlan extends ScopeChanges {
   readonly groups: readonly { readonly g: string; readonly n: number }[]
   readonly free: number

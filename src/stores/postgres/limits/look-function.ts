@@ -1,5 +1,6 @@
 /** What the limits of a queue are decided from, as the database knows it. */
 
+import { mostSuspects } from '../../rules/fair-share.js'
 import { isFree } from '../schema/free-job.js'
 import { isWaitedFor, readState, soonestLease } from '../schema/queue-state.js'
 import { sqlFunction } from '../schema/sql-function.js'
@@ -59,12 +60,12 @@ END`,
  * Returns `LimitsLook`. Such a turn grants nothing, so it needs no version.
  */
 export const lookAtLimits = sqlFunction(
-  'look_limits_1',
+  'look_limits_2',
   'p_q int, p_limit int, p_alone boolean, p_most bigint, p_groups text[], p_claims boolean, p_payloads int',
   'json',
   `DECLARE
   t bigint := @.us(); ms bigint := @.us() / 1000; q @.queue; x record; key text; p @.pace; st json; lo bigint; hi bigint; free_ids tid[]; free json; free_n int;
-  names text[]; shut text[] := '{}'; each_most int; lanes json; others int[]; suspect text; suspects boolean; at_ms bigint; is_all boolean;
+  names text[]; shut text[] := '{}'; each_most int; lanes json; others int[]; suspects text[]; at_ms bigint; is_all boolean;
   next_place bigint; is_expiring boolean; is_due boolean; n int; is_heavy boolean; is_busy boolean; siblings int[];
   s @.queue_state;
 BEGIN
@@ -97,8 +98,8 @@ BEGIN
       FROM @.job WHERE ctid = ANY (free_ids) AND (p_claims OR flags & 1 = 0)) x;
   is_due := NOT p_claims AND (cardinality(free_ids) > free_n
     OR q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard));
-  SELECT coalesce(grp, '') INTO suspect FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 AND ${isFree} ORDER BY qid, pool, rank, stamp, seq, id LIMIT 1;
-  suspects := FOUND;
+  suspects := array(SELECT coalesce(grp, '') FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 AND ${isFree}
+    ORDER BY qid, pool, rank, stamp, seq, id LIMIT ${mostSuspects + 1});
   names := array(SELECT grp FROM @.lane WHERE qid = p_q AND turn IS NOT NULL ORDER BY qid, turn LIMIT least(greatest(p_limit, 1), 250) + 8);
   n := greatest(cardinality(names || shut), 1);
   each_most := least(greatest(p_limit, 1), greatest(4, 2 * ((p_limit + n - 1) / n)));
@@ -111,7 +112,7 @@ BEGIN
         AND abs(j.stamp) <= t), r.rules, CASE WHEN c.tid IS NOT NULL THEN row_to_json(c) END,
       CASE WHEN c.tid IS NOT NULL THEN @.starts_1(c.tid, c.total, at_ms - c.base, coalesce(r.spans, st->'each'), p_limit,
         is_all OR c.recoveries <> (st->'t'->>'recoveries')::int) END) ORDER BY a.o)
-    INTO lanes FROM (SELECT grp, min(o) AS o FROM unnest(names || shut || p_groups || suspect || ''::text) WITH ORDINALITY u (grp, o) WHERE grp IS NOT NULL GROUP BY grp) a
+    INTO lanes FROM (SELECT grp, min(o) AS o FROM unnest(names || shut || p_groups || suspects || ''::text) WITH ORDINALITY u (grp, o) WHERE grp IS NOT NULL GROUP BY grp) a
     LEFT JOIN @.lane l ON l.qid = p_q AND l.grp = a.grp
     LEFT JOIN @.counter c ON q.throttle IS NOT NULL AND q.throttle_by <> 'queue' AND c.scope = q.throttle
       AND c.subject = CASE q.throttle_by WHEN 'both' THEN '=' || a.grp ELSE a.grp END
@@ -132,8 +133,7 @@ BEGIN
     'free', free, 'lanes', lanes, 'others', EXISTS (SELECT FROM (SELECT grp FROM @.lane WHERE qid = p_q AND shut_until IS NOT NULL AND NOT grp = ANY (shut) ORDER BY qid, shut_until, grp LIMIT 10) l, @.job j
       WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi)
       OR EXISTS (SELECT FROM (SELECT grp FROM @.lane WHERE qid = p_q AND (paused OR blocked) ORDER BY qid, grp LIMIT 10) l, @.job j
-      WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi), 'suspect', suspect,
-    'suspects', CASE WHEN suspects THEN (SELECT count(*) FROM (SELECT FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 AND ${isFree} LIMIT 2) z) ELSE 0 END,
+      WHERE j.qid = p_q AND j.grp = l.grp AND j.pool = 2 AND j.fence = 0 AND j.stamp BETWEEN lo AND hi), 'suspects', suspects,
     'due', is_due OR (NOT p_claims AND (EXISTS (SELECT FROM @.lane WHERE qid = p_q AND due <= t))),
     'elsewhere', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool = 2 AND j.fence = 0 AND abs(j.stamp) <= t),
     'elsewhereFree', cardinality(others) > 0 AND EXISTS (SELECT FROM @.job j WHERE j.qid = ANY (others) AND j.pool = 0 AND j.fence = 0 AND abs(j.stamp) <= t),
@@ -143,12 +143,12 @@ BEGIN
       WHERE c.scope = q.throttle AND c.subject = '' AND q.throttle_by <> 'group'),
     'oldest', CASE WHEN q.throttle_by <> 'queue' THEN (SELECT json_build_object('recoveries', recoveries, 'shift_ms', shift_ms, 'last_at', last_at)
       FROM @.counter WHERE scope = q.throttle ORDER BY scope, recoveries, last_at LIMIT 1) END),
-    'now', ms, 'jobs', NULL, 'fence', NULL, 'more', false, 'suspects', suspects, 'place', next_place,
+    'now', ms, 'jobs', NULL, 'fence', NULL, 'more', false, 'place', next_place,
     'lease', ${soonestLease('p_q')},
     'expiring', is_expiring, 'stopped', q.stopped, 'spares', q.spares_until, 'lead', s.lead_worker, 'wake', s.lead_wake_at,
     'suspectLead', s.suspect_lead_worker, 'suspectWake', s.suspect_lead_wake_at, 'waits', ${isWaitedFor('p_q')},
     'grants', p_limit > 0 AND NOT q.stopped AND NOT is_expiring AND NOT is_busy AND coalesce(q.held_until, 0) <= ms
-      AND coalesce((st->'shut'->>p_q::text)::bigint, 0) <= ms AND (free_n > 0 OR cardinality(names || shut) > 0 OR (p_alone AND suspects)));
+      AND coalesce((st->'shut'->>p_q::text)::bigint, 0) <= ms AND (free_n > 0 OR cardinality(names || shut) > 0 OR (p_alone AND suspects <> '{}')));
 END`,
 )
 

@@ -4,7 +4,6 @@ import type { LeftQueue } from '../../rules/claim-waits.js'
 
 /** Instants are in ms; `place` is in µs. */
 export interface LookedQueue {
-  readonly suspects: boolean
   /** When the next job falls due, and when the first lease ends; null as well while ready jobs are left. */
   readonly place: number | null
   readonly lease: number | null

@@ -17,7 +17,7 @@ import { countGroups, listHolds, listRates, pauseGroup, releaseHolds, tuneScope 
 import { LimitedQueue } from '../limits/limited-queue.js'
 import { type LimitsLook, spansOf } from '../limits/limits-look.js'
 import { lookAtLimits } from '../limits/look-function.js'
-import { ringFor } from '../work/limited-ring.js'
+import { ringFreed } from '../work/limited-ring.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
 
 /** A throttle that it takes to be there. */
@@ -112,7 +112,7 @@ export class PostgresThrottles implements Throttles {
   release(name: string, group?: string): Promise<number> {
     return this.#ready(async () => {
       const ended = await this.#inShards(name, ({ qid }) => this.#connection.call(releaseHolds, [qid, group ?? null]))
-      await this.#inShards(name, async ({ qid }) => ringFor(this.#connection, qid, false))
+      await this.#inShards(name, async ({ qid }) => ringFreed(this.#connection, qid))
       return Math.max(...(ended as number[]))
     })
   }
@@ -126,7 +126,7 @@ export class PostgresThrottles implements Throttles {
   resume(name: string, group: string): Promise<void> {
     return this.#ready(async () => {
       await this.#inShards(name, ({ qid }) => this.#connection.call(pauseGroup, [qid, group, false]))
-      await this.#inShards(name, async ({ qid }) => ringFor(this.#connection, qid, false))
+      await this.#inShards(name, async ({ qid }) => ringFreed(this.#connection, qid))
     })
   }
 
@@ -165,7 +165,7 @@ export class PostgresThrottles implements Throttles {
         of,
       ])
       if (qids === null) continue
-      for (const qid of qids as number[]) ringFor(this.#connection, qid, false)
+      for (const qid of qids as number[]) ringFreed(this.#connection, qid)
       return
     }
   }

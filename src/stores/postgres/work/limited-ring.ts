@@ -13,7 +13,10 @@ export function ringFor(connection: FunctionCaller, qid: number, isLater: boolea
   rung(connection, qid, isLater, false).catch(() => {})
 }
 
-/** Claims of a queue or shard have ended. Rings if that made room for a ready job, in whichever shard of the queue. */
+/**
+ * Claims of a queue or shard have ended, or its limits let more jobs start. Rings if there is room for a ready job, or for a
+ * suspect, in whichever shard of the queue.
+ */
 export function ringFreed(connection: FunctionCaller, qid: number): void {
   rung(connection, qid, false, true).catch(() => {})
 }

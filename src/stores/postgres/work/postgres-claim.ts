@@ -16,12 +16,13 @@ import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 import type { PostgresUpkeep } from './postgres-upkeep.js'
 import { appointLeads, claimJobs, headAges } from './step-function.js'
 
-/** The answer of `claim_1` about one queue without limits. */
+/** The answer of `claim_2` about one queue without limits. */
 interface StepAnswer extends LookedQueue {
   readonly jobs: ClaimedColumns[] | null
   readonly fence: number | null
-  /** Whether ready jobs are left. */
+  /** Whether ready jobs are left, and whether suspects are. */
   readonly more: boolean
+  readonly suspects: boolean
   /** Whether a batch has the shard for itself. */
   readonly busy: boolean
   /** The weight of the claim so far. */
@@ -319,8 +320,8 @@ class LeftByClaim implements LeftQueue {
     followLeads(this, [answer.lead, answer.wake, answer.suspectLead, answer.suspectWake])
   }
 
-  isOpenForSuspects(): boolean {
-    return this.suspects > 0 && !this.isStopped && !this.isFull
+  suspectInMs(): number {
+    return 0
   }
 
   hasShutLane(): boolean {

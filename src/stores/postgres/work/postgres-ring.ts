@@ -18,7 +18,7 @@ const lives = (backend: string) => `EXISTS (SELECT FROM pg_stat_get_activity(${b
  * backend of a host that died lasts, so the latest waiter is rung, which most probably lives.
  */
 export const ringQueue = sqlFunction(
-  'ring_1',
+  'ring_2',
   'p_q int, p_later boolean, p_decided boolean',
   'json',
   `DECLARE c text; b int; q @.queue; s @.queue_state;
@@ -26,7 +26,7 @@ BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
   SELECT * INTO q FROM @.queue WHERE qid = p_q;
   IF q.stopped THEN RETURN NULL; END IF;
-  IF q.limited AND NOT p_decided THEN RETURN @.look_limits_1(p_q, 1, false, 1, '{}', false, NULL); END IF;
+  IF q.limited AND NOT p_decided THEN RETURN @.look_limits_2(p_q, 1, false, 1, '{}', false, NULL); END IF;
   ${readState('p_q')};
   LOOP
     DELETE FROM @.waiter WHERE ctid = ANY (array(SELECT ctid FROM @.waiter WHERE qid = p_q AND n > ${waiterFloor}
@@ -154,7 +154,7 @@ END`,
  * rings that nobody heard. Returns `{now, queues}`, for each queue as `WaitLook` has it.
  */
 export const lookForWork = sqlFunction(
-  'peek_1',
+  'peek_2',
   'p_qids int[], p_first boolean',
   'json',
   `DECLARE t bigint := @.us(); looks json[] := '{}'; q @.queue; r bigint; f bigint; ready boolean; due boolean; unheard boolean; x record; s @.queue_state;
@@ -171,7 +171,7 @@ BEGIN
     END LOOP;
     r := -2147483649; ready := false; due := false;
     IF q.limited THEN
-      looks := looks || json_build_object('unheard', unheard, 'limited', @.look_limits_1(q.qid, 1, false, 1, '{}', false, NULL));
+      looks := looks || json_build_object('unheard', unheard, 'limited', @.look_limits_2(q.qid, 1, false, 1, '{}', false, NULL));
       CONTINUE;
     END IF;
     LOOP

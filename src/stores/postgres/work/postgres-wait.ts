@@ -12,7 +12,7 @@ import { nextChange, PostgresIdle } from './postgres-idle.js'
 import { beginWait, endWait, lookForWork, ringQueue } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues } from './postgres-settings.js'
 
-/** The answer of `peek_1` about one queue. Instants are in ms; `place` is in µs. */
+/** The answer of `peek_2` about one queue. Instants are in ms; `place` is in µs. */
 interface WaitLook {
   /** Of a limited queue only this is told, and whether it was rung. */
   readonly limited?: LimitsLook

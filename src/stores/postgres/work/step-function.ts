@@ -24,7 +24,7 @@ const isInTime = '(expires_ms IS NULL OR expires_ms > ms)'
  * and needs none.
  */
 export const claimJobs = sqlFunction(
-  'claim_1',
+  'claim_2',
   `p_worker text, p_qids int[], p_limits int[], p_payloads int[], p_leases bigint[], p_looks bigint[], p_done boolean[], p_alone boolean,
    p_most bigint, p_load bigint, p_run bigint`,
   'json',
@@ -63,7 +63,7 @@ BEGIN
     lim := CASE WHEN p_alone THEN least(p_limits[i], 1) ELSE p_limits[i] END - total;
     -- Groups of users' own transactions have no lanes before a claim comes.
     IF q.limited OR (q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND grp IS NOT NULL)) THEN
-      jobs := @.look_limits_1(q.qid, lim, p_alone, p_most, '{}', true, p_payloads[i]);
+      jobs := @.look_limits_2(q.qid, lim, p_alone, p_most, '{}', true, p_payloads[i]);
       asked := asked || jobs;
       EXIT WHEN jobs->>'grants' = 'true';
       CONTINUE;

@@ -5,7 +5,7 @@
 
 import { upkeepLimit } from '../../rules/bounds.js'
 import { leads } from '../lua/leads-lua.js'
-import { fairShare } from './fair-share-lua.js'
+import { fairShare, openSuspect } from './fair-share-lua.js'
 import { gate, heads } from './throttle-gate-lua.js'
 
 /** How a claim takes the jobs of one kind of queue: pieces of Lua inside the loop. */
@@ -97,6 +97,16 @@ for n = 0, ASKED - 1 do
   elseif asked_for == 0 and is_open and not has_expired and call('EXISTS', SHUT) == 1 then lanes.open_due() end
   lanes_left = lanes_left or call('ZCARD', LANES)
   local ready, suspects, change = (own.groupless or ${kind.groupless}) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until)
+  -- Ms until a claim made alone may receive one of the suspects.
+  local suspect_in = suspects > 0 and is_open and 0 or math.huge
+  if suspect_in == 0 and own.limited and (own.per or own.by_group or call('EXISTS', HOLDS) == 1) then
+    ${openSuspect}
+    local suspect, _, for_ms = open_suspect()
+    if not suspect then
+      suspect_in = for_ms
+      if for_ms < math.huge then change = math.min(change or math.huge, now + for_ms) end
+    end
+  end
   local can = is_open and ready > 0
   if can and (own.limited or lanes_left > 0) then can = lanes.is_claimable() end
   -- The jobs that are left are shut: somebody must be told when they open.
@@ -110,12 +120,12 @@ for n = 0, ASKED - 1 do
     call('HDEL', META, 'lead', 'leadAt')
     lead_at = nil
   end
-  if (count == 0 or is_shut or is_emptied) and not can and not (alone and suspects > 0 and is_open) then
+  if (count == 0 or is_shut or is_emptied) and not can and not (alone and suspect_in == 0) then
     local reason = STOPPED and 'paused' or (own.limited and lanes.reason_of(alone)) or (is_full() and 'full')
     reason = reason or (call('EXISTS', SCHEDULED) == 1 and 'scheduled' or 'empty')
     lead_at = lead_change(n, worker, reason, not STOPPED and change, leader, lead_at)
   end
-  if is_open then lead_suspects(n, worker, suspects, alone or asked_for == 0, form[9], tonumber(form[10])) end
+  if is_open and (suspects == 0 or suspect_in == 0) then lead_suspects(n, worker, suspects, alone or asked_for == 0, form[9], tonumber(form[10])) end
 
   -- One waiter was woken for this claim. A claim that leaves jobs wakes the next waiter, and one that leaves none takes
   -- the ring back.

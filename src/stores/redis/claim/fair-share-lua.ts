@@ -8,8 +8,38 @@
  * - `weights_text`: JSON: how many turns groups have in a round, or ''.
  */
 
-import { upkeepLimit } from '../../rules/bounds.js'
-import { mostVisits, turnStep } from '../../rules/fair-share.js'
+import { mostSuspects, mostVisits, turnStep } from '../../rules/fair-share.js'
+
+/** The suspects of a shard whose groups let them start, in Lua. It needs the gate. */
+export const openSuspect = `
+-- Ms until the group lets a job start; without a limit: not by itself, because it is full or paused.
+local function group_opens_in(group)
+  if lanes.room_in(group) <= 0 then return math.huge end
+  local held_ms = math.max(0, lanes.held_until(group) - now)
+  if not own.by_group then return held_ms end
+  local permits, for_ms = gate.permits(group)
+  return permits > 0 and held_ms or math.max(held_ms, for_ms)
+end
+-- The first suspect whose group lets it start, and that group. Otherwise nil, nil, and ms until there is one.
+-- Removes suspects without a record.
+local function open_suspect()
+  local soonest, known = math.huge, {}
+  for _, member in ipairs(call('ZRANGE', SUSPECTS, 0, ${mostSuspects - 1})) do
+    local rec = call('HGET', JOBS, sub(member, 16))
+    local group = rec and select(4, written(rec))
+    if not rec then
+      call('ZREM', SUSPECTS, member)
+      pass_over(sub(member, 16), sub(member, 10, 15))
+    elseif not known[group] then
+      known[group] = true
+      local for_ms = group_opens_in(group)
+      if for_ms == 0 then return member, group end
+      soonest = math.min(soonest, for_ms)
+    end
+  end
+  return nil, nil, soonest
+end
+`
 
 export const fairShare = `
 -- Takes at most limit jobs, in the order of the shard or lane by lane. A claim that runs alone takes one,
@@ -82,32 +112,21 @@ local function take(limit, alone)
     end
     return taken
   end
-  local function may_take(group)
-    return lanes.room_in(group) > 0 and lanes.held_until(group) <= now and permits_in(group) > 0
-  end
-  -- The first suspect and its record. Removes suspects without a record.
-  local function first_suspect()
-    for _ = 1, ${upkeepLimit} do
-      local member = call('ZRANGE', SUSPECTS, 0, 0)[1]
-      local rec = member and call('HGET', JOBS, sub(member, 16))
-      if not member or rec then return member, rec end
-      call('ZREM', SUSPECTS, member)
-      pass_over(sub(member, 16), sub(member, 10, 15))
-    end
-  end
-  local suspect, suspect_rec
-  if alone then suspect, suspect_rec = first_suspect() end
   local groupless = lanes.groupless()
   local has_ready = groupless > 0 or call('EXISTS', LANES) == 1
-  if not suspect and not has_ready then
+  if not has_ready and not (alone and call('EXISTS', SUSPECTS) == 1) then
     own.groupless = groupless
     if own.by_queue then gate.rests() end
     return 0
   end
   local most, taken = math.min(alone and 1 or limit, lanes.room(), own.by_queue and (gate.permits()) or math.huge), 0
   if most > 0 then
-    local group = suspect and select(4, written(suspect_rec))
-    if suspect and may_take(group) then
+    local suspect, group
+    if alone then
+      ${openSuspect}
+      suspect, group = open_suspect()
+    end
+    if suspect then
       take_suspect(suspect, group)
       if group ~= '' then lanes.refresh(group) end
       started_in(group, 1)

@@ -2,6 +2,7 @@
 
 import { ready } from '../../rows/job-row.js'
 import { deadFate } from '../../rows/join-row.js'
+import type { ReadyPool } from '../../rules/fair-share.js'
 import { historyCounts, historyGauges } from '../../sql/sql-history.js'
 
 /** `PRAGMA application_id`: 'MLRC'. */
@@ -102,14 +103,28 @@ export const pools = {
 } as const
 
 /**
- * The jobs of each pool, or of one lane, of a queue that is bound. Each names the index in which the jobs are in order:
- * for a lane, SQLite would take the index of the pool, and go past the waiting jobs of all other groups.
+ * The jobs of each pool, or the suspects or the lane of one group, of a queue that is bound. Each names the index in which the
+ * jobs are in order: for a lane, SQLite would take the index of the pool, and go past the waiting jobs of all other groups.
  */
 export const poolJobs = {
   free: `job INDEXED BY job_ready WHERE qid = ? AND ${pools.free}`,
   suspects: `job INDEXED BY job_ready WHERE qid = ? AND ${pools.suspects}`,
+  suspectsOf: `job INDEXED BY job_ready WHERE qid = ? AND ${pools.suspects} AND ifnull(grp, '') = ?`,
   lane: `job INDEXED BY job_lane WHERE qid = ? AND ${pools.grouped} AND grp = ?`,
 } as const
+
+/** The jobs that a claim may take at once. */
+export type PoolJobs = 'free' | 'suspectsOf' | 'lane'
+
+/** Which of them a pool of a queue is, and what is bound to it. */
+export function boundPool(
+  qid: number,
+  pool: ReadyPool,
+): { readonly jobs: PoolJobs; readonly of: readonly (number | string)[] } {
+  if (pool === 'free') return { jobs: 'free', of: [qid] }
+  if ('group' in pool) return { jobs: 'lane', of: [qid, pool.group] }
+  return { jobs: 'suspectsOf', of: [qid, pool.suspectsOf] }
+}
 
 /** Together these are all ready jobs. Each says for all of its jobs whether they are suspects. */
 export const readyPools = [

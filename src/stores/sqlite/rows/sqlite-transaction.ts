@@ -15,7 +15,7 @@ import { atOnce, type SqlSteps } from '../../sql/sql-steps.js'
 import type { SqliteClock } from '../file/sqlite-clock.js'
 import type { Database, Statement } from '../file/sqlite-driver.js'
 import type { SqliteRoom } from '../file/sqlite-room.js'
-import { poolJobs } from '../file/sqlite-schema.js'
+import { boundPool, poolJobs, type PoolJobs } from '../file/sqlite-schema.js'
 import { SqliteAmnesty } from './sqlite-amnesty.js'
 import { SqliteCalls } from './sqlite-calls.js'
 import { SqliteCheckpoints } from './sqlite-checkpoints.js'
@@ -269,7 +269,7 @@ const lightJobs = 512
 class SqliteClaimWeight {
   mostBytes: number
   readonly #lightBytes: number
-  readonly #weights: Record<'free' | 'suspects' | 'lane', Statement>
+  readonly #weights: Record<PoolJobs, Statement>
 
   /** `mostBytes`: see `rules/claim-weight`. */
   constructor(db: Database, mostBytes: number) {
@@ -285,7 +285,7 @@ class SqliteClaimWeight {
       )
     this.#weights = {
       free: weights(poolJobs.free),
-      suspects: weights(poolJobs.suspects),
+      suspectsOf: weights(poolJobs.suspectsOf),
       lane: weights(poolJobs.lane),
     }
   }
@@ -322,11 +322,8 @@ class SqliteClaimWeight {
     most: number,
     before: number,
   ): { readonly jobs: number; readonly bytes: number } {
-    const { bytes: text } = (
-      typeof pool === 'string'
-        ? this.#weights[pool].get(queue.qid, most)
-        : this.#weights.lane.get(queue.qid, pool.group, most)
-    ) as { bytes: string }
+    const { jobs: taken, of } = boundPool(queue.qid, pool)
+    const { bytes: text } = this.#weights[taken].get(...of, most) as { bytes: string }
     let jobs = 0
     let bytes = before
     for (const weight of JSON.parse(text) as number[]) {

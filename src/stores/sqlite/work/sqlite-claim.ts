@@ -2,17 +2,17 @@
 
 import { groupRules } from '../../../core/queue/throttle.js'
 import type { Claimer, ClaimFrom, Expired, Wait } from '../../contract/claim.js'
-import { countTaken, DealtRow } from '../../rows/dealt-row.js'
+import { countTaken, DealtRow, type Hand } from '../../rows/dealt-row.js'
 import { type JobRow, noteBits, ready, scheduled } from '../../rows/job-row.js'
 import { LeftRow } from '../../rows/left-row.js'
 import { bounded, ordinary } from '../../rows/queue-row.js'
 import type { Moment } from '../../rows/scope-throttle.js'
 import { upkeepLimit } from '../../rules/bounds.js'
 import { waitsAfter } from '../../rules/claim-waits.js'
-import { deal, type ReadyPool } from '../../rules/fair-share.js'
+import { deal, groupIn, mostSuspects, type ReadyPool, suspectInMs } from '../../rules/fair-share.js'
 import { nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { poolJobs } from '../file/sqlite-schema.js'
+import { boundPool, type PoolJobs, poolJobs } from '../file/sqlite-schema.js'
 import { jobColumns } from '../rows/sqlite-job.js'
 import { byKind, type QueueRow, type Tie } from '../rows/sqlite-queue.js'
 import type { SqliteQueueState } from '../rows/sqlite-queue-state.js'
@@ -45,6 +45,9 @@ interface ClaimCandidate {
   readonly row: QueueRow | undefined
 }
 
+/** Of a look that takes nothing. */
+const emptyHand = { isFull: () => true, take: () => 0 }
+
 const dueJobs = 'job INDEXED BY job_scheduled WHERE qid = ? AND state = 0 AND stamp < ?'
 
 /**
@@ -62,10 +65,9 @@ export class SqliteClaim {
   readonly #expiry: SqliteExpiry
   readonly #expired: ReturnType<typeof byKind>
   readonly #promote: ReturnType<typeof byKind>
-  readonly #heads: Record<'free' | 'suspects', Statement>
-  readonly #takeHeads: Record<'free' | 'suspects', Statement>
-  readonly #ofLane: readonly [heads: Statement, take: Statement]
-  readonly #firstSuspect: Statement
+  readonly #heads: Record<PoolJobs, Statement>
+  readonly #takeHeads: Record<PoolJobs, Statement>
+  readonly #suspectGroups: Statement
   readonly #dueJobs: ReturnType<typeof byKind>
   readonly #recount: Statement
 
@@ -97,10 +99,12 @@ export class SqliteClaim {
         `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ? WHERE rid IN
            (SELECT rid FROM ${jobs} ORDER BY rank, position, rid LIMIT ?)`,
       )
-    this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }
-    this.#takeHeads = { free: takeHeads(poolJobs.free), suspects: takeHeads(poolJobs.suspects) }
-    this.#ofLane = [heads(poolJobs.lane), takeHeads(poolJobs.lane)]
-    this.#firstSuspect = db.prepare(`SELECT grp FROM ${poolJobs.suspects} ORDER BY rank, position, rid LIMIT 1`)
+    const { free, suspectsOf, lane } = poolJobs
+    this.#heads = { free: heads(free), suspectsOf: heads(suspectsOf), lane: heads(lane) }
+    this.#takeHeads = { free: takeHeads(free), suspectsOf: takeHeads(suspectsOf), lane: takeHeads(lane) }
+    this.#suspectGroups = db.prepare(
+      `SELECT ifnull(grp, '') AS grp FROM ${poolJobs.suspects} ORDER BY rank, position, rid LIMIT ${mostSuspects}`,
+    )
     this.#dueJobs = byKind(db, (tie) => `SELECT grp FROM ${dueJobs} ORDER BY ${dueOrder(tie)} LIMIT ${upkeepLimit}`)
     this.#recount = db.prepare(
       'SELECT count(*) AS ready, coalesce(sum(suspect), 0) AS suspects, coalesce(sum(pool = 2), 0) AS grouped FROM job WHERE qid = ? AND state = 1',
@@ -146,7 +150,7 @@ export class SqliteClaim {
         queue = from.queue
       }
       more ||= this.#state.hasWork(row, at.now, at.mono)
-      const left = waitsAfter(this.#leftOf(row, at), by, { limit, taken: grant?.taken ?? 0 }, at.mono)
+      const left = waitsAfter(this.#leftOf(row, from, at), by, { limit, taken: grant?.taken ?? 0 }, at.mono)
       waits.push(...left.waits)
       if (left.rings) this.#transaction.ring(row)
     }
@@ -201,12 +205,7 @@ export class SqliteClaim {
     const { weight, mostClaimBytes } = this.#transaction
     const leaseUntil = bounded(at.mono + (from.leaseMs ?? by.leaseMs))
     const taking: Taking = { leaseUntil, now: at.now, bytes, weighs: weight.areNeeded(queue, from.limit) }
-    const { lanes, limits, throttles } = this.#transaction
-    const throttle = throttles.of(queue)
-    const sharing = () => throttles.sharing(throttle!.row.scope)
-    const parts = { queue, lanes, limits, throttle, sharing, moment: at, from }
-    const dealt = new DealtRow(parts, {
-      firstSuspect: () => this.#firstSuspectGroup(queue),
+    const { dealt, throttle } = this.#dealtOf(queue, from, at, {
       isFull: () => taking.bytes >= mostClaimBytes,
       take: (pool, most) => {
         const taken =
@@ -221,6 +220,15 @@ export class SqliteClaim {
     if (throttle !== undefined && groupRules(throttle.settings) !== undefined && (count > 0 || ordinary(queue) > 0))
       throttle.trim(at)
     return count === 0 ? undefined : { granted, taken: count, bytes: taking.bytes - bytes }
+  }
+
+  #dealtOf(queue: QueueRow, from: ClaimFrom, at: Moment, hand: Pick<Hand, 'take' | 'isFull'>) {
+    const { lanes, limits, throttles } = this.#transaction
+    const throttle = throttles.of(queue)
+    const sharing = () => throttles.sharing(throttle!.row.scope)
+    const parts = { queue, lanes, limits, throttle, sharing, moment: at, from }
+    const suspectGroups = () => this.#groupsOfSuspects(queue)
+    return { dealt: new DealtRow(parts, { ...hand, suspectGroups }), throttle }
   }
 
   #takeOrdered(
@@ -245,16 +253,16 @@ export class SqliteClaim {
     taking: Taking,
     granted: PoolGrant[],
   ): number {
-    const group = this.#groupOf(queue, pool)
-    const [heads, takeHeads] = typeof pool === 'string' ? [this.#heads[pool], this.#takeHeads[pool]] : this.#ofLane
-    const of = typeof pool === 'string' ? [queue.qid] : [queue.qid, pool.group]
+    const { jobs, of } = boundPool(queue.qid, pool)
     const weighed = taking.weighs ? this.#transaction.weight.weigh(queue, pool, most, taking.bytes) : undefined
-    const { claims, taken, retries, noted } = heads.get(...of, weighed?.jobs ?? most) as Heads
+    const { claims, taken, retries, noted } = this.#heads[jobs].get(...of, weighed?.jobs ?? most) as Heads
     if (taken === 0) return 0
     if (weighed !== undefined) taking.bytes = weighed.bytes
     if (taking.fence === undefined) queue.last_fence = nextFence(queue.last_fence, taking.now)
     taking.fence = queue.last_fence
-    takeHeads.run(queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now, ...of, taken)
+    const claim = [queue.last_fence, by.worker, by.alone ? 1 : 0, taking.leaseUntil, taking.now]
+    this.#takeHeads[jobs].run(...claim, ...of, taken)
+    const group = groupIn(pool)
     countTaken(queue, this.#transaction.lanes, pool, taken, retries, group)
     granted.push({
       ...{ queue: queue.name, fence: queue.last_fence, text: claims },
@@ -273,23 +281,22 @@ export class SqliteClaim {
     return found
   }
 
-  #groupOf(queue: QueueRow, pool: ReadyPool): string {
-    if (pool === 'suspects') return queue.laned ? this.#firstSuspectGroup(queue) : ''
-    return pool === 'free' ? '' : pool.group
-  }
-
-  #firstSuspectGroup(queue: QueueRow): string {
-    return (this.#firstSuspect.get(queue.qid) as { grp: string | null } | undefined)?.grp ?? ''
+  #groupsOfSuspects({ qid }: QueueRow): string[] {
+    return [...new Set((this.#suspectGroups.all(qid) as { grp: string }[]).map(({ grp }) => grp))]
   }
 
   /** Counts the ready jobs anew: a wrong count must not stop a fleet. */
   #countAnew(queue: QueueRow, pool: ReadyPool): void {
-    if (typeof pool !== 'string') this.#transaction.lanes.recount(queue, pool.group)
+    if (typeof pool === 'object' && 'group' in pool) this.#transaction.lanes.recount(queue, pool.group)
     Object.assign(queue, this.#recount.get(queue.qid))
   }
 
-  #leftOf(queue: QueueRow, { now, mono }: Moment): LeftRow {
-    return new LeftRow(this.#transaction.limits, queue, mono, () => this.#state.nextChangeMs(queue, now, mono))
+  #leftOf(queue: QueueRow, from: ClaimFrom, at: Moment): LeftRow {
+    const { now, mono } = at
+    return new LeftRow(this.#transaction.limits, queue, mono, {
+      nextChangeMs: () => this.#state.nextChangeMs(queue, now, mono),
+      suspectInMs: () => suspectInMs(this.#dealtOf(queue, from, at, emptyHand).dealt),
+    })
   }
 
   #head({ from, row }: ClaimCandidate, { now }: Moment): { queue: string; shard?: number; ageMs?: number } {

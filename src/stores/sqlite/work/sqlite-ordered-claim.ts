@@ -7,7 +7,7 @@ import { fromStored } from '../../rows/stored-text.js'
 import type { ReadyPool } from '../../rules/fair-share.js'
 import { dueAt, nextFence } from '../../rules/sequence.js'
 import type { Statement } from '../file/sqlite-driver.js'
-import { poolJobs } from '../file/sqlite-schema.js'
+import { boundPool, type PoolJobs, poolJobs } from '../file/sqlite-schema.js'
 import { changeSome } from '../rows/sqlite-job.js'
 import { setOf, successorSet } from '../rows/sqlite-payloads.js'
 import { type QueueRow, takeStamp } from '../rows/sqlite-queue.js'
@@ -40,8 +40,7 @@ interface Taken {
 
 export class SqliteOrderedClaim {
   readonly #transaction: SqliteTransaction
-  readonly #heads: Record<'free' | 'suspects', Statement>
-  readonly #laneHeads: Statement
+  readonly #heads: Record<PoolJobs, Statement>
   readonly #takeSome: Statement
   readonly #takeWhole: Statement
 
@@ -49,8 +48,8 @@ export class SqliteOrderedClaim {
     this.#transaction = transaction
     const heads = (jobs: string) =>
       transaction.db.prepare(`SELECT ${takenColumns.join(', ')} FROM ${jobs} ORDER BY rank, position LIMIT ?`)
-    this.#heads = { free: heads(poolJobs.free), suspects: heads(poolJobs.suspects) }
-    this.#laneHeads = heads(poolJobs.lane)
+    const { free, suspectsOf, lane } = poolJobs
+    this.#heads = { free: heads(free), suspectsOf: heads(suspectsOf), lane: heads(lane) }
     this.#takeSome = transaction.db.prepare(
       `UPDATE job SET state = 2, fence = ?, worker = ?, alone = ?, lease_until = ?, updated_at = ?, part = ?, successor_stamp = ?, successor_created_at = ?, successor_ready = 1
        WHERE rid = ?`,
@@ -64,11 +63,8 @@ export class SqliteOrderedClaim {
   take(queue: QueueRow, pool: ReadyPool, { limit, maxPayloads }: ClaimFrom, by: Claimer, taking: Taking): Taken {
     const { mostClaimBytes } = this.#transaction
     const { payloads } = this.#transaction.orderedJobs
-    const jobs = (
-      typeof pool === 'string'
-        ? this.#heads[pool].all(queue.qid, limit)
-        : this.#laneHeads.all(queue.qid, pool.group, limit)
-    ) as TakenRow[]
+    const { jobs: taken, of } = boundPool(queue.qid, pool)
+    const jobs = this.#heads[taken].all(...of, limit) as TakenRow[]
     if (jobs.length > 0 && taking.fence === undefined) {
       queue.last_fence = nextFence(queue.last_fence, taking.now)
       taking.fence = queue.last_fence
