@@ -9,16 +9,34 @@ import { inSchema, makingOf, quoted, type SqlFunction, versionOfSource } from '.
 /** The version of a schema whose tables have these changes. */
 const versionWith = (changes: readonly string[]) => 1 + changes.length
 
+/** What a run counts for each timeline. A start in ms is less, and the sum is a safe whole number. */
+const timelineStep = 1e13
+
 /**
  * The clock: two functions of the database, which a harness replaces. No other text reads a clock. `us()`: the instant in µs
- * since 1970, on the clock of the server. `run()`: when the server was started, in ms, which names its present run.
+ * since 1970, on the clock of the server. `run()`: the present run of the server, which `spareFrom` reads: when it was started, in
+ * ms, and the timeline, which is another once a standby has been promoted. A service that does not tell its timeline restarts a standby
+ * that it promotes.
  */
 const clock = `
 CREATE FUNCTION @.us() RETURNS bigint LANGUAGE sql VOLATILE AS $fn$
   SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $fn$;
-CREATE FUNCTION @.run() RETURNS bigint LANGUAGE sql STABLE AS $fn$
-  SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint $fn$;
+CREATE FUNCTION @.run() RETURNS bigint LANGUAGE plpgsql STABLE AS $fn$
+DECLARE started bigint := (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint;
+BEGIN
+  RETURN started + ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::bigint % 900 * ${timelineStep};
+EXCEPTION WHEN OTHERS THEN RETURN started;
+END $fn$;
 `
+
+/**
+ * From when on leases are spared for as long as one lasts, as their holders could not renew them while the server was away: from the
+ * start of the server on. A standby that was promoted was started long before, and nobody knows when it took over: from `now` on.
+ */
+export function spareFrom(run: number, before: number, now: number): number {
+  const isPromoted = Math.floor(run / timelineStep) !== Math.floor(before / timelineStep)
+  return isPromoted ? now : run % timelineStep
+}
 
 /**
  * Makes all that the schema lacks, as one text of several statements, which are to be one transaction. Functions of other

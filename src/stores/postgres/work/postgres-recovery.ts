@@ -8,6 +8,7 @@ import { afterCrash } from '../../rules/claim-end.js'
 import { expiredReason } from '../../rules/sequence.js'
 import type { PostgresConnection } from '../client/postgres-connection.js'
 import { endIds } from '../ordered/ordered-end-functions.js'
+import { spareFrom } from '../schema/postgres-schema.js'
 import { endedStates, jobFlags } from '../schema/postgres-tables.js'
 import { sqlFunction } from '../schema/sql-function.js'
 import { type ScoredColumns, scoredFrom, storedText } from '../schema/stored-payload.js'
@@ -140,8 +141,7 @@ export class PostgresRecovery {
     const { now, run, ownRun, rows } = found
     let { spares } = found
     if (rows.length > 0 && run !== ownRun) {
-      // Lease holders could not renew while the server was away: they have one lease from its start on.
-      spares = run + leaseMs
+      spares = spareFrom(run, ownRun, now) + leaseMs
       await this.#connection.call(spareLeases, [queue.qid, run, Math.round(spares)])
     }
     if (spares <= now) await this.crash(queue, rows, told, undefined, tell)
