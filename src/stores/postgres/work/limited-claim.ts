@@ -68,7 +68,7 @@ export class LimitedClaim {
       ]
       const answer = (await this.#connection.call(applyPlan, [...asking, ...at])) as Applied
       if ('run' in answer) {
-        await this.#recovery.noteRun(answer.run)
+        this.#recovery.forgetRun()
         look = (await this.#connection.call(lookAtLimits, [...asking, [], true, payloads])) as LimitsLook
       } else if ('stale' in answer) {
         // A queue that had nothing to grant grants nothing now, but opens its lanes: a later queue may have granted already.

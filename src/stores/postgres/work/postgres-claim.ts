@@ -133,7 +133,7 @@ export class PostgresClaim {
   async #ask(targets: readonly Target[], by: Claimer, soFar: ClaimSoFar, told: RecoveryReport): Promise<boolean> {
     const answer = await this.#call(targets, by, soFar)
     if ('moved' in answer) return false
-    if ('run' in answer) await this.#parts.recovery.noteRun(answer.run)
+    if ('run' in answer) this.#parts.recovery.forgetRun()
     else if ('upkeep' in answer) {
       const { queue, from } = targets[answer.upkeep - 1]!
       soFar.done.add(queue!.qid)

@@ -27,25 +27,28 @@ import { ringFor, ringFreed } from './limited-ring.js'
 import { tellAll, topics } from './postgres-ring.js'
 import type { NumberedQueue } from './postgres-settings.js'
 
-/** Takes nothing. Returns the run of the server. */
-const serverRun = sqlFunction('server_run_1', '', 'json', 'BEGIN RETURN to_json(@.run()); END')
-
 /**
- * The server was started anew: it may have forgotten numbers that claims were given and did not wait for. Takes nothing.
- * Returns the run of the server.
+ * Takes nothing. Returns the run of the server. The first call of a run renews the fences: the server may have forgotten numbers that
+ * claims were given and did not wait for.
  */
-const renewFences = sqlFunction(
-  'renew_fences_1',
+const serverRun = sqlFunction(
+  'server_run_2',
   '',
   'json',
   `BEGIN
-  PERFORM pg_advisory_xact_lock(@lock, 2);
-  PERFORM setval('@.fence_seq', greatest(nextval('@.fence_seq'), @.us()));
+  IF @.run()::text IS DISTINCT FROM (SELECT value FROM @.meta WHERE name = 'run') THEN
+    -- Lock, and look in the next statement.
+    PERFORM pg_advisory_xact_lock(@lock, 2);
+    IF @.run()::text IS DISTINCT FROM (SELECT value FROM @.meta WHERE name = 'run') THEN
+      PERFORM setval('@.fence_seq', greatest(nextval('@.fence_seq'), @.us()));
+      INSERT INTO @.meta VALUES ('run', @.run()) ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+    END IF;
+  END IF;
   RETURN to_json(@.run());
 END`,
 )
 
-export const recoveryFunctions = [serverRun, renewFences]
+export const recoveryFunctions = [serverRun]
 
 export interface CrashedRow extends EndingRow {
   readonly worker: string
@@ -106,7 +109,7 @@ export class PostgresRecovery {
     this.#reports = reports
   }
 
-  /** The run of the server that this process knows. */
+  /** The run of the server that this process knows. All fences of claims that know it are greater than those of the runs before. */
   run(): Promise<number> {
     if (this.#run === undefined) {
       const asked = this.#connection.call(serverRun, []) as Promise<number>
@@ -118,10 +121,9 @@ export class PostgresRecovery {
     return this.#run
   }
 
-  /** The server has another run. */
-  async noteRun(run: number): Promise<void> {
-    await this.#connection.call(renewFences, [])
-    this.#run = Promise.resolve(run)
+  /** The server has another run than the one that this process knows. */
+  forgetRun(): void {
+    this.#run = undefined
   }
 
   /**
