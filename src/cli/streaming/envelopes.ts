@@ -1,11 +1,21 @@
 /** Envelopes: the waiting jobs of a queue, one per line, with everything that another mill needs to enqueue them. */
 
-import type { QueueAdmin } from '../../client/admin/queue-admin.js'
+import { lookInto, noJobs } from '../../client/admin/queue-looks.js'
+import { recordOf } from '../../client/jobs/job-record.js'
+import { recordsOf } from '../../client/store-facets.js'
 import type { JobMeta, JobRecord } from '../../core/job/job.js'
 import { jsonCodec } from '../../core/values/codec.js'
 import { pagesOf } from '../../core/values/pages.js'
+import type { Mill } from '../../mill/mill.js'
+import type { StoredJob } from '../../stores/contract/job-records.js'
 
-type WaitingState = 'ready' | 'scheduled'
+type WaitingState = 'waiting' | 'scheduled' | 'ready'
+
+/** A job that waits. `stays`: why it should end in its own store; absent: it can move. */
+interface WaitingJob {
+  readonly job: JobRecord
+  readonly stays?: string
+}
 
 const perPage = 200
 
@@ -13,17 +23,41 @@ const perPage = 200
  * The jobs page by page, in the order in which they will run. A job that changes meanwhile may appear twice or not at
  * all.
  */
-export async function* waitingJobs(queue: QueueAdmin, states: readonly WaitingState[]): AsyncGenerator<JobRecord[]> {
-  for (const state of states)
-    for await (const { jobs } of pagesOf((from) => queue.jobs.list({ state, by: 'time', limit: perPage, ...from })))
-      yield await Promise.all(jobs.map((job) => whole(queue, job)))
+export async function* waitingJobs(
+  mill: Mill,
+  queue: string,
+  states: readonly WaitingState[],
+): AsyncGenerator<WaitingJob[]> {
+  const { look, packing } = mill.adminParts
+  const records = recordsOf(await look())
+  const shown = (job: StoredJob) => recordOf(job, packing)
+  for (const state of states) {
+    const query = { state, by: 'time', limit: perPage } as const
+    const read = (from: { readonly cursor?: string }) =>
+      lookInto(mill.queues.has(queue), () => records.list(queue, { ...query, ...from }), noJobs)
+    for await (const { jobs } of pagesOf(read))
+      yield await Promise.all(
+        jobs.map(async (job) => {
+          const stays = whyStays(job)
+          return stays === undefined ? { job: await whole(mill, shown(job)) } : { job: shown(job), stays }
+        }),
+      )
+  }
+}
+
+/** Why the job should end in its own store: what it has done, or what waits with it, does not move. Pure. */
+function whyStays(job: StoredJob): string | undefined {
+  if (job.awaits !== undefined) return `waits for signal '${job.awaits.signal}'`
+  if (job.isJoin) return job.state === 'waiting' ? 'waits for other jobs' : 'has waited for other jobs'
+  if (job.memberOf !== undefined) return 'is waited for by another job'
+  return job.hasSteps ? 'has steps, sleeps or signals' : undefined
 }
 
 /** The job with all payloads; a listing has only the first ones. */
-async function whole(queue: QueueAdmin, job: JobRecord): Promise<JobRecord> {
+async function whole(mill: Mill, job: JobRecord): Promise<JobRecord> {
   const { payloads, payloadCount = 0 } = job
   if (payloads === undefined || payloads.length === payloadCount) return job
-  return (await queue.jobs.get(job.id)) ?? job
+  return (await mill.queue(job.queue).jobs.get(job.id)) ?? job
 }
 
 /**

@@ -56,7 +56,10 @@ export function addJobs(program: Command): void {
         .choices(['id', 'time', 'retry'])
         .default('time'),
     )
-    .option('--envelope', 'print all waiting jobs, one line of JSON each, for enqueue - --envelope')
+    .option(
+      '--envelope',
+      'print all ready and scheduled jobs that can move, one line of JSON each, for enqueue - --envelope',
+    )
     .addHelpText(
       'after',
       '\nExamples:\n  $ millrace jobs list default --state running\n  $ millrace jobs list --by retry --task resize\n  $ millrace jobs list default --envelope > default.ndjson',
@@ -108,7 +111,10 @@ function addCount(jobs: Command): void {
   )
 }
 
-/** Prints all waiting jobs, as lines that can be enqueued elsewhere. Exits with 1 if some cannot be written. */
+/**
+ * Prints all waiting jobs, as lines that can be enqueued elsewhere. Exits with 1 if some cannot be written, or should end
+ * where they are.
+ */
 async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Promise<void> {
   const { state, cursor, by, task } = flags
   if (cursor !== undefined || by !== 'time')
@@ -116,23 +122,45 @@ async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Pr
   if (state !== undefined && state !== 'ready' && state !== 'scheduled')
     throw new UsageError(`--envelope lists jobs that wait: --state can be ready or scheduled, not ${state}.`)
   const { envelopeOf, waitingJobs } = await import('../../streaming/envelopes.js')
+  const states = state === undefined ? (['ready', 'scheduled', 'waiting'] as const) : [state]
   await withMill(flags, async (mill, terminal) => {
     const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
     const lost: string[] = []
+    const staying: string[] = []
     for (const name of names) {
       const wanted = task === undefined ? undefined : namedTask(mill, task, name)
-      for await (const jobs of waitingJobs(mill.queue(name), state === undefined ? ['ready', 'scheduled'] : [state])) {
-        const listed = wanted === undefined ? jobs : jobs.filter((job) => isNameOf(wanted, job.task))
-        const envelopes = listed.map((job) => ({ job, envelope: envelopeOf(job) }))
-        lost.push(...envelopes.flatMap(({ job, envelope }) => (envelope === undefined ? [`${name} ${job.id}`] : [])))
-        await terminal.stream(envelopes.flatMap(({ envelope }) => envelope ?? []))
+      for await (const jobs of waitingJobs(mill, name, states)) {
+        const envelopes: object[] = []
+        for (const { job, stays } of jobs) {
+          if (wanted !== undefined && !isNameOf(wanted, job.task)) continue
+          const envelope = stays === undefined ? envelopeOf(job) : undefined
+          if (envelope !== undefined) envelopes.push(envelope)
+          else if (stays === undefined) lost.push(`${name} ${job.id}`)
+          else staying.push(`${name} ${job.id} ${stays}`)
+        }
+        await terminal.stream(envelopes)
       }
     }
-    if (lost.length > 0)
-      throw new OperationError(
-        `${counted(lost.length, 'job')} could not be written: the input cannot be decoded, or more than 1,000 payloads wait: ${lost.slice(0, 10).join(', ')}${lost.length > 10 ? ' …' : ''}`,
-      )
+    if (lost.length + staying.length > 0) throw new OperationError(unwritten(lost, staying))
   })
+}
+
+/** What was not written, and why. Pure. */
+function unwritten(lost: readonly string[], staying: readonly string[]): string {
+  const some = (named: readonly string[]) => `${named.slice(0, 10).join(', ')}${named.length > 10 ? ' …' : ''}`
+  const sentences = [
+    ...(lost.length === 0
+      ? []
+      : [
+          `${counted(lost.length, 'job')} could not be written: the input cannot be decoded, or more than 1,000 payloads wait: ${some(lost)}.`,
+        ]),
+    ...(staying.length === 0
+      ? []
+      : [
+          `${counted(staying.length, 'job')} should end where they are, and were not written: what they have done or wait for does not move. \`jobs delete --all\` would remove them: ${some(staying)}.`,
+        ]),
+  ]
+  return sentences.join(' ')
 }
 
 interface ShowFlags extends MillFlags {
