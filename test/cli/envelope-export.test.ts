@@ -69,3 +69,22 @@ it('jobs of a join are named, and neither it nor its members are written', async
   expect({ code, ids: idsIn(stdout) }).toEqual({ code: 1, ids: ['alone'] })
   expect(stderr).toMatch(/3 jobs .*tables table waits for other jobs/)
 })
+
+it('a filter chooses the jobs that are written', async () => {
+  const { cwd, mill } = made()
+  await mill.enqueue(row, 1, { id: 'a-1', group: 'a', fields: { n: 1 } })
+  await mill.enqueue(row, 2, { id: 'a-2', group: 'a', delay: '1h' })
+  await mill.enqueue(row, 3, { id: 'b-1', group: 'b' })
+  const ids = async (words: string) => idsIn((await run(`jobs list rows --envelope ${words}`, { cwd })).stdout)
+
+  expect(await ids('--group a')).toEqual(['a-1', 'a-2'])
+  expect(await ids('--field n=1')).toEqual(['a-1'])
+  expect(await ids('--text b-1')).toEqual(['b-1'])
+  expect(await ids('--from 2100-01-01T00:00:00Z')).toEqual([])
+  expect(await ids('--to 2100-01-01T00:00:00Z --task row')).toEqual(['a-1', 'a-2', 'b-1'])
+  expect(await run('jobs list rows --envelope --limit 2', { cwd })).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringContaining('--by and --limit'),
+  })
+})

@@ -1,5 +1,6 @@
 /** Envelopes: the waiting jobs of a queue, one per line, with everything that another mill needs to enqueue them. */
 
+import { type ListFilter, listFilterOf } from '../../client/admin/job-filter.js'
 import { lookInto, noJobs } from '../../client/admin/queue-looks.js'
 import { recordOf } from '../../client/jobs/job-record.js'
 import { recordsOf } from '../../client/store-facets.js'
@@ -21,23 +22,25 @@ const perPage = 200
 
 /**
  * The jobs page by page, in the order in which they will run. A job that changes meanwhile may appear twice or not at
- * all.
+ * all. Throws `InvalidArgumentError` for a wrong filter.
  */
 export async function* waitingJobs(
   mill: Mill,
   queue: string,
   states: readonly WaitingState[],
+  filter: ListFilter,
 ): AsyncGenerator<WaitingJob[]> {
   const { look, packing } = mill.adminParts
   const records = recordsOf(await look())
   const shown = (job: StoredJob) => recordOf(job, packing)
+  const { matches, ...ofGroup } = listFilterOf(filter, { shown, isRedacted: false })
   for (const state of states) {
-    const query = { state, by: 'time', limit: perPage } as const
+    const query = { state, by: 'time', limit: perPage, ...ofGroup } as const
     const read = (from: { readonly cursor?: string }) =>
       lookInto(mill.queues.has(queue), () => records.list(queue, { ...query, ...from }), noJobs)
     for await (const { jobs } of pagesOf(read))
       yield await Promise.all(
-        jobs.map(async (job) => {
+        jobs.filter(matches).map(async (job) => {
           const stays = whyStays(job)
           return stays === undefined ? { job: await whole(mill, shown(job)) } : { job: shown(job), stays }
         }),

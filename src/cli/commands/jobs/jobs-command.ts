@@ -64,8 +64,8 @@ export function addJobs(program: Command): void {
       'after',
       '\nExamples:\n  $ millrace jobs list default --state running\n  $ millrace jobs list --by retry --task resize\n  $ millrace jobs list default --envelope > default.ndjson',
     )
-  withPaging(list).action((queue: string | undefined, flags: JobListFlags) => {
-    if (flags.envelope) return listEnvelopes(queue, flags)
+  withPaging(list).action((queue: string | undefined, flags: JobListFlags, command: Command) => {
+    if (flags.envelope) return listEnvelopes(queue, flags, command.getOptionValueSource('limit') !== 'default')
     return listPages(queue, flags, (mill, name, paging) =>
       mill.queue(name).jobs.list({ ...paging, by: flags.by, state: flags.state }),
     )
@@ -112,24 +112,25 @@ function addCount(jobs: Command): void {
 }
 
 /**
- * Prints all waiting jobs, as lines that can be enqueued elsewhere. Exits with 1 if some cannot be written, or should end
- * where they are.
+ * Prints the waiting jobs that the filter chooses, as lines that can be enqueued elsewhere. Exits with 1 if some cannot be
+ * written, or should end where they are.
  */
-async function listEnvelopes(queue: string | undefined, flags: JobListFlags): Promise<void> {
+async function listEnvelopes(queue: string | undefined, flags: JobListFlags, isLimited: boolean): Promise<void> {
   const { state, cursor, by, task } = flags
-  if (cursor !== undefined || by !== 'time')
-    throw new UsageError('--envelope lists all that wait, as they will run: leave out --cursor and --by.')
+  if (cursor !== undefined || by !== 'time' || isLimited)
+    throw new UsageError('--envelope lists all that wait, as they will run: leave out --cursor, --by and --limit.')
   if (state !== undefined && state !== 'ready' && state !== 'scheduled')
     throw new UsageError(`--envelope lists jobs that wait: --state can be ready or scheduled, not ${state}.`)
   const { envelopeOf, waitingJobs } = await import('../../streaming/envelopes.js')
   const states = state === undefined ? (['ready', 'scheduled', 'waiting'] as const) : [state]
   await withMill(flags, async (mill, terminal) => {
     const names = queue === undefined ? [...mill.queues.keys()] : [mill.queue(queue).name]
+    const filter = listFilterIn(flags)
     const lost: string[] = []
     const staying: string[] = []
     for (const name of names) {
       const wanted = task === undefined ? undefined : namedTask(mill, task, name)
-      for await (const jobs of waitingJobs(mill, name, states)) {
+      for await (const jobs of waitingJobs(mill, name, states, filter)) {
         const envelopes: object[] = []
         for (const { job, stays } of jobs) {
           if (wanted !== undefined && !isNameOf(wanted, job.task)) continue
