@@ -76,7 +76,7 @@ describe('lines of standard input', () => {
     const { code, stdout, stderr } = await command.end()
     expect({ code, stdout }).toEqual({ code: 1, stdout: 'added 2 jobs\n' })
     expect(stderr).toMatch(
-      /line 3: .*\n.*Every line before line 3 is enqueued, or was left out\. .*\. Go on behind it with --from-line 3: the same lines would be added again\.\n$/,
+      /line 3: .*\n.*Every line before line 3 is enqueued, or was left out\. .*\. Go on there with --from-line 3: lines before it would be added again\.\n$/,
     )
   })
 

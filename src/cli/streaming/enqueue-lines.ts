@@ -52,6 +52,7 @@ export async function enqueueLines(mill: Mill, request: LineRequest, terminal: T
         : (line) => [plainJob(line, { ...request, task, hash })],
     fromLine: request.fromLine,
     skipInvalid: request.skipInvalid,
+    inOrder: request.newIds,
     isStopped: () => stopped !== undefined,
     onSkipped: (mistakes) => say(mistakeLines(mistakes, 'left out ').join('\n')),
     onProgress: (lines) => bar.show(lines, bytes),
@@ -63,7 +64,7 @@ export async function enqueueLines(mill: Mill, request: LineRequest, terminal: T
     ),
   )
   bar.clear()
-  const { mistakes, refusal, ...counts } = end
+  const { mistakes, refusal, beyond, ...counts } = end
   terminal.print({ ...(task !== undefined && { task }), ...counts }, () => [countsText(end, terminal)])
   for (const line of troubleLines(end, request, stopped)) say(line)
   process.exitCode = exitCode(end, stopped)
@@ -94,13 +95,17 @@ function countsText({ added, merged, replaced, duplicate, skipped, left }: Strea
 
 /** The lines that a user needs to go on after a failure. */
 function troubleLines(end: StreamEnd, { newIds }: LineRequest, stopped: StopCause | undefined): string[] {
-  const { mistakes, refusal, nextLine } = end
+  const { mistakes, refusal, nextLine, beyond } = end
   const isNothing = nextLine === 1 && end.added + end.merged + end.replaced + end.duplicate === 0
   const before = isNothing
     ? 'Nothing was enqueued.'
     : `Every line before line ${count(nextLine)} is enqueued, or was left out.`
+  const alsoTaken =
+    beyond.length === 0
+      ? ''
+      : ` Leave out ${rangesOf(beyond)}, which ${beyond.length === 1 ? 'is' : 'are'} enqueued too.`
   const again = newIds
-    ? `Go on behind it with --from-line ${nextLine}: the same lines would be added again.`
+    ? `Go on there with --from-line ${nextLine}: lines before it would be added again.${alsoTaken}`
     : `Send the same lines again: enqueued ones are not added twice. Or continue with --from-line ${nextLine}.`
   const goOn = isNothing ? 'Then send all of it again.' : again
   if (mistakes.length > 0)
@@ -113,6 +118,18 @@ function troubleLines(end: StreamEnd, { newIds }: LineRequest, stopped: StopCaus
       `millrace: line ${count(nextLine)} was not taken: ${printable((refusal as Error).message)} ${before} ${goOn}`,
     ]
   return stopped === undefined ? [] : [`millrace: stopped. ${before} ${goOn}`]
+}
+
+/** Line numbers in their order as text: `lines 4–7, 9`. Pure. */
+function rangesOf(lines: readonly number[]): string {
+  const ranges: [from: number, to: number][] = []
+  for (const line of lines) {
+    const last = ranges.at(-1)
+    if (last?.[1] === line - 1) last[1] = line
+    else ranges.push([line, line])
+  }
+  const texts = ranges.map(([from, to]) => (from === to ? `${from}` : `${from}–${to}`))
+  return `${lines.length === 1 ? 'line' : 'lines'} ${texts.join(', ')}`
 }
 
 function mistakeLines(mistakes: readonly LineMistake[], what: string): string[] {

@@ -38,6 +38,8 @@ export interface StreamEnd extends StreamCounts {
   readonly mistakes: readonly LineMistake[]
   /** The reason why the store did not take the next line. */
   readonly refusal: unknown
+  /** Lines behind the next one that are enqueued: a store may take a part of a call. */
+  readonly beyond: readonly number[]
 }
 
 interface StreamOptions {
@@ -47,6 +49,8 @@ interface StreamOptions {
   readonly jobsOf: (line: NumberedLine) => readonly LineJob[]
   readonly fromLine: number
   readonly skipInvalid: boolean
+  /** Nothing is sent behind a refused line: whoever goes on there would add it twice. */
+  readonly inOrder: boolean
   readonly isStopped: () => boolean
   readonly onSkipped: (mistakes: readonly LineMistake[]) => void
   readonly onProgress: (lines: number) => void
@@ -92,7 +96,29 @@ export class LineStream {
     }
     if (mistakes.length > 0 && !this.#options.skipInvalid) return this.#end({ mistakes })
     this.#skip(mistakes)
-    return this.#send(jobs)
+    const parts = this.#options.inOrder ? await this.#callsOf(jobs) : [jobs]
+    for (const part of parts) {
+      if (part.length > 0) this.#nextLine = part[0]!.line
+      const end = await this.#send(part)
+      if (end !== undefined) return end
+    }
+    return undefined
+  }
+
+  /** The jobs in parts, each for one call of the store: of one queue, as many as it takes, and whole lines. */
+  async #callsOf(jobs: readonly LineJob[]): Promise<LineJob[][]> {
+    const { mill, taskOf } = this.#options
+    const { maxBatch } = (await mill.adminParts.connect()).traits
+    const parts: LineJob[][] = []
+    let before: string | undefined
+    for (const line of linesOf(jobs)) {
+      const queue = queueOf(line[0]!, taskOf)
+      const part = parts.at(-1)
+      if (part !== undefined && queue === before && part.length + line.length <= maxBatch) part.push(...line)
+      else parts.push(line)
+      before = queue
+    }
+    return parts
   }
 
   /** Sends the jobs if all are valid; otherwise none. */
@@ -115,7 +141,11 @@ export class LineStream {
     const refused = results.findIndex((result) => 'error' in result)
     if (refused === -1) return undefined
     this.#nextLine = jobs[refused]!.line
-    return this.#end({ refusal: (results[refused] as { error: unknown }).error })
+    const taken = jobs.slice(refused + 1).filter((_, i) => 'job' in results[refused + 1 + i]!)
+    return this.#end({
+      refusal: (results[refused] as { error: unknown }).error,
+      beyond: [...new Set(taken.map(({ line }) => line))],
+    })
   }
 
   #skip(mistakes: readonly LineMistake[]): void {
@@ -124,8 +154,24 @@ export class LineStream {
     this.#options.onSkipped(mistakes)
   }
 
-  #end({ mistakes = [], refusal }: { mistakes?: readonly LineMistake[]; refusal?: unknown } = {}): StreamEnd {
-    return { ...this.#counts, nextLine: this.#nextLine, mistakes, refusal }
+  #end({ mistakes = [], refusal, beyond = [] }: Partial<StreamEnd> = {}): StreamEnd {
+    return { ...this.#counts, nextLine: this.#nextLine, mistakes, refusal, beyond }
+  }
+}
+
+/** The jobs line by line. */
+function linesOf(jobs: readonly LineJob[]): LineJob[][] {
+  const lines = new Map<number, LineJob[]>()
+  for (const job of jobs) lines.set(job.line, [...(lines.get(job.line) ?? []), job])
+  return [...lines.values()]
+}
+
+/** Undefined: the job names no task, and is refused when it is sent. */
+function queueOf(job: LineJob, taskOf: StreamOptions['taskOf']): string | undefined {
+  try {
+    return job.options.queue ?? taskOf(job).queue
+  } catch {
+    return undefined
   }
 }
 
