@@ -129,7 +129,7 @@ export function matchItems(
     const onPick = () =>
       askForMatches({
         ...{ queue, filter, path: `jobs/${verb}`, verb: text, effect, states: state, isDangerous: verb !== 'run-now' },
-        state: listed === 'all' ? undefined : listed,
+        ...(listed === 'all' ? { takes } : { takes: [listed], state: listed }),
         done: tell(told, done),
       })
     return [{ text: `${ofAll('all that match')} …`, isDangerous, onPick }]

@@ -14,29 +14,30 @@ interface MatchCount {
   readonly cursor?: string
 }
 
-/** Each counts for about 2 s. */
-const mostCounts = 5
+/** Each counts for about 2 s; a state without jobs takes a moment. */
+const mostCounts = 8
 
 interface MatchProps {
   readonly queue: string
   readonly filter: ShownFilter
-  /** Only jobs in this state. Default: all. */
-  readonly state?: JobState | undefined
+  /** The states of the jobs on which the action acts, as far as the list shows them. */
+  readonly takes: readonly JobState[]
 }
 
-/** How many jobs match. Of very many it says a number that they exceed. */
-function Matches({ queue, filter, state }: MatchProps) {
-  const { data, error } = useResource<MatchCount>(async (signal) => {
-    let found: MatchCount = { count: 0, more: true }
-    for (let i = 0; i < mostCounts && found.more; i += 1) {
-      const { cursor } = found
-      const next = await get<MatchCount>(at`queues/${queue}/count`, {
-        query: { ...filterQuery(filter), state, cursor },
-        signal,
-      })
-      found = { ...next, count: found.count + next.count }
+/** How many jobs match, state by state. Of very many it says a number that they exceed. */
+function Matches({ queue, filter, takes }: MatchProps) {
+  const { data, error } = useResource<Omit<MatchCount, 'cursor'>>(async (signal) => {
+    let count = 0
+    let [state, ...left] = takes
+    let cursor: string | undefined
+    for (let i = 0; i < mostCounts && state !== undefined; i += 1) {
+      const query = { ...filterQuery(filter), state, cursor }
+      const next = await get<MatchCount>(at`queues/${queue}/count`, { query, signal })
+      count += next.count
+      cursor = next.cursor
+      if (!next.more) [state, ...left] = left
     }
-    return found
+    return { count, more: state !== undefined }
   }, [])
   const found = data.value
   if (found === undefined)
@@ -56,20 +57,22 @@ interface MatchAct extends MatchProps {
   readonly effect: string
   /** The states of the jobs on which it acts, in words. */
   readonly states: string
+  /** Only jobs in this state. Default: all. */
+  readonly state?: JobState | undefined
   readonly isDangerous: boolean
   readonly done: (changed: number) => void
 }
 
 /** Asks before an action on all jobs of a queue that match the filter, whatever the list shows of them. */
 export function askForMatches(asked: MatchAct): void {
-  const { queue, filter, state, path, verb, effect, states, isDangerous, done } = asked
+  const { queue, filter, takes, state, path, verb, effect, states, isDangerous, done } = asked
   let cursor: string | undefined
   askToConfirm({
     title: `${verb} all that match?`,
     text: (
       <>
         All jobs of the queue {queue} that match the filter of this list and are {states}, on all its pages.{' '}
-        <Matches queue={queue} filter={filter} state={state} /> {effect}
+        <Matches queue={queue} filter={filter} takes={takes} /> {effect}
       </>
     ),
     verb,
