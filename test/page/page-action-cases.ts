@@ -181,6 +181,14 @@ export function pageActionsOn(store: PageStore): void {
     expect(await depthOf('feeds')).toMatchObject({ scheduled: 2, ready: 1, dead: 1 })
   })
 
+  it('no action on all that match is offered in the order that shows only failed jobs', async () => {
+    const hand = await at('queues/feeds/jobs?group=partner.example')
+    const menu = hand.page.getByRole('button', { name: 'Do something to all that match' })
+    await menu.waitFor()
+    await hand.page.getByLabel('Order', { exact: true }).selectOption('failed ones, by attempts')
+    await menu.waitFor({ state: 'hidden' })
+  })
+
   it('fields of a job are set and removed', async () => {
     const hand = await at('queues/webhooks/jobs/hook-A-1007')
     await hand.press('Set a field')

@@ -62,7 +62,9 @@ export function JobListPage({ queue }: { readonly queue: string }) {
   const ids = chosen.filter(({ state }) => state !== 'dead').map(({ id }) => id)
   const asking = { queue, done }
   const all = mayAct && known !== undefined ? allItems(known, asking) : []
-  const matching = mayAct && (isFiltered(filter) || listed !== 'all') ? matchItems(filter, listed, asking) : []
+  // The order of failed ones leaves out the others, and no action does.
+  const mayMatch = mayAct && by !== 'retry' && (isFiltered(filter) || listed !== 'all')
+  const matching = mayMatch ? matchItems(filter, listed, asking) : []
   return (
     <>
       <PageHead
