@@ -401,6 +401,8 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect((await smaller('queues/mail/jobs/cancel', { ids: ['m1'] })).json).toEqual({ changed: 1, more: false })
     expect((await smaller('queues/mail/pause', {})).status).toBe(200)
     expect((await scene.mill.queue('mail').depth()).paused).toBe(true)
+    expect((await smaller('queues/mail/pause', { group: 'a' })).status).toBe(200)
+    expect(await smaller('holds')).toMatchObject({ status: 200, json: { items: [{ queue: 'mail', total: 1 }] } })
     expect(errorOf(await smaller('queues/nowhere/pause', {})).code).toBe('queue-unknown')
     expect(errorOf(await smaller('queues/nowhere')).code).toBe('queue-unknown')
   })

@@ -55,6 +55,13 @@ export function ThrottlesPage() {
           <ThrottlePanel key={throttle.scope} throttle={throttle} onChanged={() => void list.refresh()} />
         ))}
       </div>
+      {held.error.value && (
+        <Section title="Held queues">
+          <div class="panel">
+            <TableNotice error={held.error.value} onRetry={() => void held.refresh()} />
+          </div>
+        </Section>
+      )}
       {held.data.value?.items
         .filter(({ queue }) => queue.toLowerCase().includes(text.toLowerCase()))
         .map((one) => (

@@ -10,7 +10,8 @@ import { defined } from '../../core/values/defined.js'
 import { exactly } from '../../core/values/option-check.js'
 import type { Mill } from '../../mill/mill.js'
 import type { Store } from '../../stores/contract/store.js'
-import { namedQueues } from '../state/queue-rows.js'
+import type { ThrottleState } from '../../stores/contract/throttles.js'
+import { namedQueues, unlessDamaged } from '../state/queue-rows.js'
 import { endpoint } from './endpoint.js'
 import { changed, group, page, wholeText } from './shapes.js'
 
@@ -104,24 +105,26 @@ export const throttleEndpoints = [
     path: '/holds',
     summary: `The queues that are held, or that have held or paused groups, each with the first ${mostOfQueue} of these`,
     answer: page,
-    run: async ({ window: { mill } }) => {
-      const { throttles } = await mill.adminParts.look()
+    run: async ({ window }) => {
+      const { throttles } = await window.mill.adminParts.look()
       if (throttles === undefined) return { items: [] }
-      const stored = (await namedQueues(mill)).filter(({ stored }) => stored !== undefined)
+      const stored = (await namedQueues(window.mill)).filter(({ stored }) => stored !== undefined)
       const items = await Promise.all(
-        stored.map(async ({ name }) => ({
-          queue: name,
-          ...(await mill.queue(name).throttle.holds({ limit: mostOfQueue })),
-        })),
+        stored.map(async ({ name }) => {
+          const holds = await unlessDamaged(window.queue(name).throttle.holds({ limit: mostOfQueue }))
+          return holds === undefined || holds.total === 0 ? [] : [{ queue: name, ...holds }]
+        }),
       )
-      return { items: items.filter(({ total }) => total > 0) }
+      return { items: items.flat() }
     },
   }),
 ]
 
-/** A throttle, with the queues that share it. */
+/** A throttle, with the queues that share it; undefined if all of them are damaged. */
 async function throttleOf(mill: Mill, scope: string, queues: readonly string[]) {
-  const status = await mill.adminParts.look().then(({ throttles }) => throttles?.state(queues[0]!))
+  const { throttles } = await mill.adminParts.look()
+  let status: ThrottleState | undefined
+  for (const queue of queues) status ??= throttles && (await unlessDamaged(throttles.state(queue)))
   if (status === undefined) return undefined
   const { throttle, hits, forMs, quietForMs, groups } = status
   return {
