@@ -34,7 +34,7 @@ export const morgueEndpoints = [
     method: 'GET',
     path: '/queues/:queue/morgue/errors',
     summary:
-      'Its latest dead jobs by task and kind of error: ids and numbers in it may differ; `hours`: deaths in each of the last 24',
+      'Its latest dead jobs by task and `kind` of error: ids and numbers in it may differ; `hours`: deaths in each of the last 24',
     run: async ({ window, params: { queue = '' } }) => errorGroups(window, queue, Date.now()),
   }),
   endpoint({
@@ -83,6 +83,8 @@ export const morgueEndpoints = [
 ]
 
 interface ErrorGroup {
+  /** The kind of their errors: with the task, what tells the group from others. */
+  readonly kind: string
   /** The first line of the latest one. */
   readonly error: string
   readonly task: string
@@ -125,10 +127,11 @@ async function errorGroups(
 
 function add(groups: Map<string, ErrorGroup>, job: JobRecord, now: number): void {
   const error = firstLine(job)
-  const key = JSON.stringify([job.task, errorKind(error)])
+  const kind = errorKind(error)
+  const key = JSON.stringify([job.task, kind])
   const { task, finishedAt } = job
   const group = groups.get(key) ?? {
-    ...{ error, task, count: 0, ids: [], firstAt: finishedAt, lastAt: finishedAt },
+    ...{ kind, error, task, count: 0, ids: [], firstAt: finishedAt, lastAt: finishedAt },
     hours: new Array<number>(shownHours).fill(0),
   }
   groups.set(key, group)

@@ -13,8 +13,10 @@ import { countOf, exactCount } from '../../words/count-words.js'
 import { safeText, shortText } from '../../words/safe-text.js'
 import { askForDead } from './morgue-acts.js'
 
-/** The dead jobs of a queue that share their task and the first line of their error. */
+/** The dead jobs of a queue that share their task and the kind of their error. */
 export interface DeadGroup {
+  readonly kind: string
+  /** The first line of the latest error. */
   readonly error: string
   readonly task: string
   readonly count: number
@@ -36,8 +38,8 @@ export interface DeadGroups {
 }
 
 /** Its name among those of its queue. */
-export function groupKey({ task, error }: Pick<DeadGroup, 'task' | 'error'>): string {
-  return `${task}\0${error}`
+export function groupKey({ task, kind }: Pick<DeadGroup, 'task' | 'kind'>): string {
+  return `${task}\0${kind}`
 }
 
 interface GroupProps {
@@ -78,8 +80,8 @@ function columnsOf(queue: string, mayAct: boolean, done: () => unknown): readonl
       key: 'error',
       title: 'Error',
       width: 'minmax(9rem, 4fr)',
-      show: ({ error, task }) => (
-        <a class="row-link" href={`${at`queues/${queue}/morgue`}${queryText({ error, task, view: 'group' })}`}>
+      show: ({ kind, error, task }) => (
+        <a class="row-link" href={`${at`queues/${queue}/morgue`}${queryText({ kind, task, view: 'group' })}`}>
           <span class="line-clamp-2" title={safeText(error)}>
             {error === '' ? 'without an error' : shortText(safeText(error), 200)}
           </span>

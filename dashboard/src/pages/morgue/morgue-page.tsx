@@ -62,6 +62,7 @@ export function MorguePage({ queue }: { readonly queue: string }) {
             onClick={() =>
               setQuery({
                 view: name === 'errors' ? undefined : name,
+                kind: undefined,
                 error: undefined,
                 task: undefined,
                 from: undefined,
@@ -88,7 +89,7 @@ interface OpenGroupProps {
 
 /** The group in the address. */
 function OpenGroup({ queue, groups, done }: OpenGroupProps) {
-  const error = query.value.get('error') ?? ''
+  const kind = query.value.get('kind') ?? ''
   const task = query.value.get('task') ?? ''
   const all = groups.data.value
   if (all === undefined)
@@ -97,7 +98,7 @@ function OpenGroup({ queue, groups, done }: OpenGroupProps) {
     ) : (
       <TableNotice error={groups.error.value} onRetry={groups.refresh} />
     )
-  const group = all.groups.find((one) => groupKey(one) === groupKey({ error, task }))
+  const group = all.groups.find((one) => groupKey(one) === groupKey({ kind, task }))
   if (group === undefined)
     return (
       <TableNotice>
@@ -113,7 +114,7 @@ function OpenGroup({ queue, groups, done }: OpenGroupProps) {
       <div class="panel mb-3 flex flex-wrap items-start justify-between gap-3 p-4">
         <div class="min-w-0">
           <p class="font-medium wrap-anywhere text-bad">
-            {error === '' ? 'Without an error' : shortText(safeText(error), 300)}
+            {group.error === '' ? 'Without an error' : shortText(safeText(group.error), 300)}
           </p>
           <p class="text-sm text-muted">
             {countOf(group.count, 'job')} of <Name text={task} />, first seen <Moment at={group.firstAt} />, last seen{' '}

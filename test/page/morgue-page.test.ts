@@ -1,0 +1,48 @@
+/** The morgue on the page, in a real browser: a group of errors stays itself while its jobs come and go. */
+
+import { defineTask } from 'millrace'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { firstLookMs } from './chromium-program.js'
+import { PageBrowser } from './page-browser.js'
+import { PageHand } from './page-hand.js'
+import { PageScene } from './page-scene.js'
+
+vi.setConfig({ testTimeout: firstLookMs + 120_000 })
+
+const pay = defineTask({
+  name: 'pay',
+  queue: 'pay',
+  retry: { max: 0 },
+  run: async (order: number) => {
+    throw new Error(`order ${order} is gone`)
+  },
+})
+
+it('an open group of errors stays open when another of its kind dies, and when the newest is revived', async () => {
+  const browser = await PageBrowser.launch()
+  onTestFinished(() => browser.close())
+  const scene = await PageScene.on('sqlite', { queues: { pay: {} }, tasks: [pay] })
+  onTestFinished(() => scene.close())
+  const { jobs, morgue } = scene.mill.queue('pay')
+  const worker = scene.mill.worker()
+  const dies = async (order: number) => {
+    await scene.mill.enqueue(pay, order, { id: `pay-${order}` })
+    await expect.poll(async () => (await jobs.get(`pay-${order}`))?.state).toBe('dead')
+  }
+  await worker.start()
+  await dies(4711)
+  const { page } = await browser.tab()
+  const hand = await PageHand.at(page, `${await scene.window()}queues/pay/morgue`)
+  await page.getByRole('link', { name: 'Error: order 4711 is gone' }).click()
+  await hand.told(/^1 job of/)
+
+  await dies(4712)
+  await page.reload()
+  await hand.told(/^2 jobs of/)
+  await hand.told('Error: order 4712 is gone')
+
+  await worker.stop()
+  await morgue.revive(['pay-4712'])
+  await page.reload()
+  await hand.told(/^1 job of/)
+})
