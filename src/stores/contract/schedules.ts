@@ -79,8 +79,8 @@ export interface ScheduleTick {
   /** They belong to the shard of the schedule. None: the step passes ticks and enqueues nothing. */
   readonly jobs: readonly NewJob[]
   /**
-   * Enqueues nothing while the job with this id waits or runs. The store may overlook the job if it is in another
-   * shard.
+   * Enqueues nothing while the job with this id waits or runs in `queue`. The store may overlook the job if it is in
+   * another shard.
    */
   readonly unless?: string
   /** The number of ticks left out, to be counted. */
