@@ -16,8 +16,9 @@ export function isQueueName(value: unknown): value is string {
 export const taskNameForm = '1 to 200 characters without control characters'
 
 export function isTaskName(value: unknown): value is string {
+  if (typeof value !== 'string' || value.length < 1 || value.length > 200 || !value.isWellFormed()) return false
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is being refused
-  return typeof value === 'string' && value.length >= 1 && value.length <= 200 && !/[\u0000-\u001f\u007f]/.test(value)
+  return !/[\u0000-\u001f\u007f]/.test(value)
 }
 
 export const jobIdForm = '1 to 256 bytes of valid UTF-8 text without NUL'

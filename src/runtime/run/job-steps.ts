@@ -71,7 +71,8 @@ export function mayKeep({ signal, isDecided }: Pick<SteppingRun, 'signal' | 'isD
   return !isDecided && (!signal.aborted || hasCode(signal.reason, 'time-limit-exceeded'))
 }
 
-const nameForm = 'text of 1 to 200 characters'
+/** Stores keep UTF-8: a name with half of a character would not be found again, and its step would run in each run. */
+const nameForm = 'text of 1 to 200 characters without lone surrogates'
 const checkWait = callOptions('ctx.waitFor', { timeout: callForms.duration })
 
 export class JobSteps {
@@ -171,7 +172,7 @@ export class JobSteps {
 
   /** A signal and a step may share a name, as the store keeps them apart. */
   #take(name: unknown, call: 'ctx.step' | 'ctx.sleep' | 'ctx.waitFor'): void {
-    if (typeof name !== 'string' || name.length === 0 || name.length > 200)
+    if (typeof name !== 'string' || name.length === 0 || name.length > 200 || !name.isWellFormed())
       throw new InvalidArgumentError(`${call}(name) must get a name, ${nameForm}; got ${describe(name)}.`)
     const key = `${call === 'ctx.waitFor' ? 'signal' : 'step'} ${name}`
     if (this.#given.has(key)) throw new StepNameError(name, call)
