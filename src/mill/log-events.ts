@@ -50,7 +50,7 @@ export const troubleWords: { readonly [Name in NamedTrouble]: (event: EventMap[N
 const lines: { readonly [Name in EventName]?: (event: EventMap[Name]) => LogLine } = {
   'job.dropped': () => [
     'warn',
-    "input dropped: the job of its id is dead. Revive or delete that one, or enqueue with ifWaiting: 'replace'",
+    "input dropped: the job of its id is dead. Revive or delete that one, or enqueue with ifWaiting: 'replace' if it is no join",
   ],
   'expiry.short': ({ expiresMs, retryMs, ...task }) => [
     'warn',

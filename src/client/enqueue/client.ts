@@ -70,6 +70,7 @@ export class Client {
       ...{ rules: parts.rules, sender: parts.sender },
       through: (items, send) => this.#through(items, send),
       accepted: (queue, job, outcome) => this.#accepted(queue, job, outcome),
+      dropped: (job) => parts.events.emit('job.dropped', job),
     }
     this.#joins = new JoinEnqueue(graphs)
     this.#flows = new FlowEnqueue(graphs)

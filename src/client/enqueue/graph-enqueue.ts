@@ -10,6 +10,7 @@ import {
   QueueDrainingError,
   QueueFullError,
 } from '../../core/errors.js'
+import type { JobRef } from '../../core/events.js'
 import type { EnqueueOutcome, JobHandle } from '../../core/job/job.js'
 import type { EnqueueItem } from '../../core/task/middleware.js'
 import type { GraphAnswer } from '../../stores/contract/joins.js'
@@ -62,6 +63,8 @@ export interface GraphParts {
   ) => Promise<Results>
   /** Reports a job that the store knows now, and makes its handle. */
   readonly accepted: (queue: string, job: NewJob, outcome: EnqueueOutcome) => JobHandle
+  /** Reports a job whose input was dropped, because a dead job has its id. */
+  readonly dropped: (job: JobRef) => void
 }
 
 export class GraphEnqueue {
@@ -95,6 +98,12 @@ export class GraphEnqueue {
       },
     )
     return results as JobHandle[]
+  }
+
+  /** Reports the first job of a graph that was there already, if that is dead: few producers look at outcomes. */
+  async reportIfDead({ item: { task, graph } }: GraphJob): Promise<void> {
+    const stored = await this.#parts.sender.recordOf(graph)
+    if (stored?.state === 'dead') this.#parts.dropped({ queue: graph.queue, id: graph.id, task: task.name })
   }
 
   /** Sends a graph, whose first job is a join. Throws `InvalidJobError`, `QueueFullError` or `QueueDrainingError`. */

@@ -62,7 +62,9 @@ export class FlowEnqueue {
       const theirs = life === undefined ? drafts : await again((id) => flow.renamed(id, life))
       const isLeftOpen = stored?.sets.some(({ size }) => size === undefined) === true
       // Its producer died before all of it was stored: it goes on.
-      return isLeftOpen ? this.#graphs.sent(theirs, rules) : outcome
+      if (isLeftOpen) return this.#graphs.sent(theirs, rules)
+      await this.#graphs.reportIfDead(jobs[0]!)
+      return outcome
     })
     if (named !== undefined) call!.enqueued(named.name, handles)
     return flow.handles(returned, new Map(jobs.map(({ item }, i) => [item.graph.id, handles[i]!])))

@@ -139,6 +139,7 @@ export class JoinEnqueue {
     if (isAdded && isWhole) return handle!
     const open = isAdded ? filling.filter(({ set }) => set.isMany) : await this.#leftOpen(home, filling)
     if (open.length > 0) await this.#fill(join, open, rules)
+    else await this.#graphs.reportIfDead(home)
     return handle!
   }
 

@@ -221,6 +221,30 @@ describe('a join', () => {
     expect((await mill.enqueued(sum)).length).toBe(1)
   })
 
+  it('of an id that a dead join has is dropped, with an event and without a second run', async () => {
+    const mill = made({ tasks })
+    const dropped: unknown[] = []
+    mill.on('job.dropped', (event) => dropped.push(event))
+    const enqueue = () =>
+      mill.enqueue(report, november, { id: 'november', after: { rates: { date: '' }, sales: [-1] } })
+    const flow = () =>
+      mill.flow((f) => {
+        const after = { rates: f.job(rates, { date: '' }), sales: f.jobs(sum, [-1]) }
+        return f.job(report, november, { id: 'december', after })
+      })
+    for (const send of [enqueue, flow]) {
+      await send()
+      await mill.drain()
+      const { processed, dead } = await mill.queue('sums').depth()
+      const again = await send()
+      expect(again.outcome).toBe('duplicate')
+      await expect(again.result()).rejects.toMatchObject({ code: 'job-dead', reason: 'join-member-dead' })
+      await mill.drain()
+      expect(await mill.queue('sums').depth()).toMatchObject({ processed, dead, ready: 0 })
+    }
+    expect(dropped).toEqual(['november', 'december'].map((id) => ({ queue: 'reports', id, task: 'report' })))
+  })
+
   it('under an id of its own does not tell the store that nobody else adds its members', async () => {
     const store = new MemoryStore()
     const enqueue = store.enqueue.bind(store)
