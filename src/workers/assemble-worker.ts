@@ -28,7 +28,7 @@ import { ClaimLoop } from './claims/claim-loop.js'
 import { DepartureSizes, Prefetch } from './claims/claim-plan.js'
 import { ForeignJobs } from './claims/foreign-jobs.js'
 import { InFlight } from './claims/in-flight.js'
-import { GrouplessJobs, LimitedQueues } from './claims/limited-queues.js'
+import { GrouplessJobs, LimitedQueues, limitsMs } from './claims/limited-queues.js'
 import { Punctuality } from './claims/punctuality.js'
 import { QueuePicker } from './claims/queue-picker.js'
 import type { ShardsOf } from './claims/shard-owners.js'
@@ -139,11 +139,6 @@ export interface WorkerAssembly extends Connection {
 const registryMarginMs = 15_000
 /** How often the worker looks up the number of shards and the other workers of their queues. */
 const sharingMs = 10_000
-/**
- * How often the worker looks whether a throttle's rules have changed: with a shorter window handlers may begin less
- * late.
- */
-const limitsMs = 5_000
 
 /** Starts nothing yet. */
 export function assembleWorker(

@@ -60,7 +60,7 @@ export class Pops {
   readonly #surroundings: WorkerSurroundings
   readonly #queue: string
   readonly #connect: () => Promise<Store>
-  readonly #limits: () => readonly ThrottleRule[]
+  readonly #limits: (store: Store) => Promise<readonly ThrottleRule[]>
   readonly #asked: WaitingPop[] = []
   #serving: Promise<void> | undefined
   /** The denial: until when it lasts, and until when it is believed, on the monotonic clock. */
@@ -73,12 +73,12 @@ export class Pops {
   readonly #calls: ClaimCalls
   readonly #mono = () => this.#surroundings.clock.mono()
 
-  /** `limits`: the stored rules of the throttle; called once the store is open. */
+  /** `limits`: the stored rules of the throttle. It never rejects. */
   constructor(
     surroundings: WorkerSurroundings,
     queue: string,
     connect: () => Promise<Store>,
-    limits: () => readonly ThrottleRule[],
+    limits: (store: Store) => Promise<readonly ThrottleRule[]>,
   ) {
     this.#surroundings = surroundings
     this.#queue = queue
@@ -186,9 +186,10 @@ export class Pops {
     const sentAt = mono()
     const { declaredMs } = this.#lateness
     const from = [{ queue, limit: asked.length, lateMs: declaredMs }]
+    const limits = this.#limits(store)
     const claimed = await this.#calls.claim(from, { leaseMs, ...(alone ? { alone } : {}) })
     const granted = this.#storeClock.grantedIn({ sentAt, answeredAt: mono(), now: claimed.now })
-    const start = startWindowOf(granted, leastSpreadOf(this.#limits()), delayMs, declaredMs)
+    const start = startWindowOf(granted, leastSpreadOf(await limits), delayMs, declaredMs)
     const isFar = sentAt + this.#storeClock.quickestMs > start.to
     const denied = deniedBy(claimed)
     this.#remember(denied)

@@ -24,6 +24,7 @@ import { keptCall } from '../core/values/kept-call.js'
 import { duration, exactly, parsed, whole } from '../core/values/option-check.js'
 import type { StoredQueue } from '../stores/contract/queue-settings.js'
 import type { Store } from '../stores/contract/store.js'
+import { limitsMs } from './claims/limited-queues.js'
 import { type PoppedJob, Pops } from './pops.js'
 
 /** Opens the queue, and resolves with its stored settings. */
@@ -49,6 +50,9 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
   /** The store with this queue open. A failed opening is tried again at the next call. */
   readonly #connect = keptCall(() => this.#open())
   #limits: readonly ThrottleRule[] = []
+  /** When they were looked up last (monotonic). */
+  #limitsAt = 0
+  readonly #mono: () => number
   #closed = false
 
   /**
@@ -63,6 +67,7 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
     onClose: () => void,
   ) {
     this.name = item.queue.name
+    this.#mono = () => surroundings.clock.mono()
     this.#item = item
     this.#openQueue = openQueue
     this.#onClose = onClose
@@ -72,10 +77,10 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
     this.#client = new Client({
       ...client,
       rules: async () => ({ ...(await client.rules()), registry }),
-      sender: new Sender(this.#connect, () => surroundings.clock.mono()),
+      sender: new Sender(this.#connect, this.#mono),
     })
     const worker = `pop-${surroundings.newId()}`
-    this.#pops = new Pops({ ...surroundings, worker }, this.name, this.#connect, () => this.#limits)
+    this.#pops = new Pops({ ...surroundings, worker }, this.name, this.#connect, (store) => this.#currentLimits(store))
   }
 
   /**
@@ -163,7 +168,21 @@ export class ThrottledQueue<Item = unknown> implements AsyncDisposable {
         `queue '${this.name}' is limited by group, and a throttled queue has no groups: let a worker run its jobs, or give each group a throttled queue of its own.`,
       )
     this.#limits = stored.throttle.rules
+    this.#limitsAt = this.#mono()
     return store
+  }
+
+  /** Looks them up again from time to time. If that fails, those of before count. */
+  async #currentLimits(store: Store): Promise<readonly ThrottleRule[]> {
+    const now = this.#mono()
+    if (now - this.#limitsAt < limitsMs) return this.#limits
+    this.#limitsAt = now
+    try {
+      this.#limits = (await store.throttles?.state(this.name))?.throttle.rules ?? this.#limits
+    } catch {
+      // The claim beside this reports what is wrong with the store.
+    }
+    return this.#limits
   }
 
   #refuseClosed(): void {

@@ -219,6 +219,30 @@ describe('a throttled queue', () => {
     expect(given).toEqual([0, 500, 1_000, 1_500])
   })
 
+  it('gives no item later than the spread of the rules of now allows', async () => {
+    const { mill, store, clock, calls, claim } = throttledScene()
+    const queue = mill.throttledQueue<string>('sites', { limit: 10, window: '1m' })
+    await pushed(queue, 3)
+    await queue.pop()
+    // The answers to claims are 500 ms late. The spread was a second.
+    store.claim = async (...asked) => {
+      calls.push('claim')
+      const claimed = await claim(...asked)
+      if (calls.length === 1) clock.advance(500)
+      return claimed
+    }
+    calls.length = 0
+    expect(await queue.pop()).toBe('item-1')
+    expect(calls).toEqual(['claim', 'settle'])
+
+    await store.throttles.set('sites', [{ limit: 10, windowMs: 1_000, spreadMs: 50, moderate: false }])
+    clock.advance(5_000)
+    calls.length = 0
+    expect(await queue.pop()).toBe('item-0')
+    // The first grant is put back.
+    expect(calls).toEqual(['claim', 'settle', 'claim', 'settle'])
+  })
+
   it('shares one limit with the queues of its scope', async () => {
     const { mill } = throttledScene()
     const options = { limit: 3, window: '5s', scope: 'site.example' } as const

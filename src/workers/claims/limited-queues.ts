@@ -12,6 +12,12 @@ import type { Claim } from '../../stores/contract/claim.js'
 import type { StoredQueue } from '../../stores/contract/queue-settings.js'
 import type { SettleAnswer } from '../../stores/contract/settle.js'
 
+/**
+ * How often a claimer looks whether a throttle's rules have changed, in ms: with a shorter window handlers may begin less
+ * late.
+ */
+export const limitsMs = 5_000
+
 /** The queues whose ready jobs a limit may deny. The stored limits count, even if this mill declares none. */
 export class LimitedQueues {
   #stored: ReadonlyMap<string, StoredQueue> = new Map()

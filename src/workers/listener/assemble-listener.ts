@@ -16,7 +16,7 @@ import { type SettlementRules, Settler, settlementRules } from '../../runtime/ru
 import type { Records } from '../../stores/contract/job-records.js'
 import type { WorkerRegistry, WorkerSignal } from '../../stores/contract/worker-registry.js'
 import type { Connection } from '../assemble-worker.js'
-import { LimitedQueues } from '../claims/limited-queues.js'
+import { LimitedQueues, limitsMs } from '../claims/limited-queues.js'
 import { Punctuality } from '../claims/punctuality.js'
 import type { FoundEnds } from '../found-ends.js'
 import { Heartbeat, registryBeatMs } from '../heartbeat.js'
@@ -64,6 +64,8 @@ export interface ListenerAssembly extends Connection {
   readonly rules: SettlementRules
   readonly punctuality: Punctuality
   readonly heartbeat: Repeating
+  /** Looks whether the rules of its throttle have changed; undefined if it has none. */
+  readonly limits: Repeating | undefined
   /** Its jobs no longer have watchers noticed. */
   readonly leavePublisher: () => void
   readonly signs: VitalSigns
@@ -96,10 +98,11 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
     ttlMs: queue.leaseMs + registryMarginMs,
   })
   const registry = new Registry([], [queue], task)
+  const limited = new LimitedQueues(connection.stored)
   return {
     ...{ ...connection, workers, records, notes, signs },
     leavePublisher: connection.publisher.holding(() => (self.held() > 0 ? [queue.name] : [])),
-    punctuality: new Punctuality(new LimitedQueues(connection.stored), registry),
+    punctuality: new Punctuality(limited, registry),
     settler: new Settler(surroundings, store),
     decoder: new ClaimDecoder(registry, packing, notes, () => clock.now()),
     rules: settlementRules(surroundings, parts, traits, {
@@ -115,6 +118,15 @@ export function assembleListener(connection: Connection, parts: ListenerParts, s
       },
       (error) => events.emit('store.failed', { call: 'workers.beat', error, retryMs: registryBeatMs }),
     ),
+    limits: limited.isThrottled(queue.name)
+      ? new Repeating(
+          limitsMs,
+          async () => {
+            if (!store.idle?.isAsleep()) limited.know(await records.queues())
+          },
+          (error) => events.emit('store.failed', { call: 'records.queues', error, retryMs: limitsMs }),
+        )
+      : undefined,
     recoverer: new Recoverer(surroundings, workers, store, self.identity, self.ends, (queues) => {
       if (queues.includes(queue.name)) self.look()
     }),

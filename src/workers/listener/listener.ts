@@ -185,6 +185,7 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     })
     void opened.keeper.start()
     opened.heartbeat.start()
+    opened.limits?.start()
     opened.recoverer.start()
     return opened
   }
@@ -353,13 +354,14 @@ export class QueueListener<Input = unknown> implements AsyncDisposable {
     this.#claims.stop()
     const opened = await this.#opening?.catch(() => undefined)
     if (opened === undefined) return
-    const { settler, keeper, heartbeat, recoverer, workers } = opened
+    const { settler, keeper, heartbeat, limits, recoverer, workers } = opened
     recoverer.stop()
     // A claim under way may still bring a job, which goes back at once.
     await endsWithin(courtesyMs, this.#claims.idle())
     await endsWithin(courtesyMs, this.#claims.calls.unheard.putBack())
     for (const { hand } of this.#hands.values()) if (hand.elsewhere !== undefined) await this.#leave(hand, opened)
     await endsWithin(graceMs, this.#empty())
+    await limits?.stop()
     await heartbeat.stop()
     opened.signs.stop()
     await endsWithin(

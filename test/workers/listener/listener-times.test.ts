@@ -58,6 +58,35 @@ describe('a listener over time', () => {
     expect((await mill.queue('video').jobs.list({ state: 'completed' })).jobs.map(({ id }) => id)).toEqual(['long'])
   })
 
+  it('gives no job later than the spread of the rules of now allows', async () => {
+    const store = new MemoryStore()
+    const throttle = { limit: 10, window: '1m' } as const
+    const mill = testMillOn(store, { queues: { video: { throttle } }, tasks: [video] })
+    const listener = listenerOn(mill)
+    const wasted = recorded(mill, 'permit.wasted')
+    await enqueue(mill, 1, { id: 'a' })
+    const first = listener.next()
+    await pass(250)
+    await (await first).complete()
+    await store.throttles.set('video', [{ limit: 10, windowMs: 16_000, spreadMs: 400, moderate: false }])
+    await pass(6_000)
+
+    // The answer to its claim is 700 ms late. The spread was a second.
+    const claim = store.claim.bind(store)
+    store.claim = async (...asked) => {
+      const claimed = await claim(...asked)
+      if (claimed.claims.length === 0) return claimed
+      store.claim = claim
+      await vi.advanceTimersByTimeAsync(700)
+      return claimed
+    }
+    await enqueue(mill, 2, { id: 'b' })
+    const second = listener.next()
+    await pass(2_000)
+    expect((await second).id).toBe('b')
+    expect(wasted[0]).toMatchObject({ id: 'b', reason: 'late' })
+  })
+
   it('claims at the time of its lead, even if nobody waits any more', async () => {
     const store = new MemoryStore()
     const mill = testMillOn(store, { queues, tasks: [video] })
