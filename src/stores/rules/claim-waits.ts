@@ -52,12 +52,18 @@ export function waitsAfter(
   // The claimer may have no room to ask again. The claimer that is rung leads from then on.
   const hasLeft = (taken > 0 || isClaimable) && !isShut && !isEmptied && hasLed(queue.lead, by.worker, now)
   if (hasLeft) queue.lead = undefined
-  const suspectInMs = isClosed || queue.suspects === 0 ? Number.POSITIVE_INFINITY : queue.suspectInMs()
+  // A claim that leaves the queue closed reports suspects nonetheless: while there is a backlog, each claim may do that. Their
+  // lead may itself hold the job that keeps the queue full.
+  const leadsSuspects = queue.suspectLead?.worker === by.worker
+  const isKeptFull = limit === 0 && isFull && !isStopped && opensAt <= now && leadsSuspects
+  const reports = !isClosed || taken > 0 || isKeptFull
+  const suspectInMs = reports && queue.suspects > 0 ? queue.suspectInMs() : Number.POSITIVE_INFINITY
+  const askInMs = isClosed ? Number.POSITIVE_INFINITY : suspectInMs
   const waits = [
-    ...(taken === 0 || isShut || isEmptied ? changeWait(queue, by, suspectInMs, now) : []),
+    ...(taken === 0 || isShut || isEmptied ? changeWait(queue, by, askInMs, now) : []),
     ...(suspectInMs === 0 ? suspectWait(queue, by.worker, by.alone === true || limit === 0, now) : []),
   ]
-  if (!isClosed && queue.suspects === 0) queue.suspectLead = undefined
+  if (reports && queue.suspects === 0) queue.suspectLead = undefined
   return { waits, rings: isClaimable || hasLeft }
 }
 

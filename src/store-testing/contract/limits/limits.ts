@@ -5,7 +5,7 @@ import type { Claim } from '../../../stores/contract/claim.js'
 import { shardOf } from '../../../stores/rules/payloads.js'
 import type { Settlement } from '../../sequences/command.js'
 import { firstUse, limited, orderedCase, plainCase, plainConcern, records, workers } from '../scenes/contract-case.js'
-import { denied, idsOf, jobs, taken } from '../scenes/limit-words.js'
+import { denied, idsOf, jobs, longLeaseMs, suspectsTold, taken } from '../scenes/limit-words.js'
 import { Rest } from '../scenes/rest.js'
 
 const ends: readonly Settlement[] = [
@@ -137,6 +137,21 @@ export const limits = plainConcern('bounds on what runs', [limited], {
 
     await rest.wakes(scene.queue)
     assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
+  },
+
+  async 'a claim that fills the queue shows a suspect, which the next claim alone gets before the backlog'(scene) {
+    await scene.openQueue({ maxRunning: 1 })
+    await scene.addSuspects('a')
+    await scene.advance(10_000)
+    await scene.add('b', 'c')
+    const claimed = await scene.claim({ worker: 'w1', leaseMs: longLeaseMs })
+    assert.deepEqual([idsOf(claimed), suspectsTold(claimed)], [['b'], ['leads']])
+    await scene.advance(5_000)
+    assert.deepEqual(suspectsTold(await scene.claim({ worker: 'w2', limit: 0 })), [])
+    assert.deepEqual(suspectsTold(await scene.claim({ worker: 'w1', limit: 0 })), ['leads'])
+    await scene.end(claimed.claims[0]!, { kind: 'complete' })
+
+    assert.deepEqual(await scene.claimIds({ worker: 'w1', alone: true }), ['a'])
   },
 
   'a job that an operator fails makes room for a suspect, and rings': plainCase([limited, records], async (scene) => {

@@ -9,9 +9,11 @@ import {
   denied,
   elastic,
   even,
+  idsOf,
   jobs,
   longLeaseMs,
   rule,
+  suspectsTold,
   taken,
   throttle,
   throttledFor,
@@ -170,6 +172,20 @@ export const throttling = plainConcern('throttling', [throttled], {
     assert.deepEqual(await scene.claimIds(alone), ['b'])
 
     assert.deepEqual(await denied(scene, alone), [throttledFor(10_001, 'leads')])
+  },
+
+  async 'a claim that takes the last permit shows a suspect, which the next claim alone gets before the backlog'(
+    scene,
+  ) {
+    await scene.addSuspects('a')
+    await scene.advance(10_000)
+    await scene.openQueue({ throttle: throttle(rule(1, 10_000)) })
+    await scene.add('b', 'c')
+    const claimed = await scene.claim({ leaseMs: longLeaseMs })
+    assert.deepEqual([idsOf(claimed), suspectsTold(claimed)], [['b'], ['leads']])
+    await scene.advance(10_001)
+
+    assert.deepEqual(await scene.claimIds({ alone: true }), ['a'])
   },
 
   async 'enqueues are not throttled, and denied jobs count as ready'(scene) {

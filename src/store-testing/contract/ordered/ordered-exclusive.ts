@@ -2,7 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { ConfigConflictError } from '../../../core/errors.js'
-import { orderedCase, orderedConcern, records } from '../scenes/contract-case.js'
+import { orderedCase, orderedConcern, records, tellsCrashes } from '../scenes/contract-case.js'
+import { idsOf, suspectsTold } from '../scenes/limit-words.js'
 import type { OrderedScene } from '../scenes/ordered-scene.js'
 import { Rest } from '../scenes/rest.js'
 
@@ -96,6 +97,22 @@ export const orderedExclusive = orderedConcern('the form of an ordered queue', [
     await scene.advance(5_000)
     assert.deepEqual(await scene.claimIds(shard(1)), ['b'])
   },
+
+  'a batch that leaves its shard in use shows a suspect, which the next claim alone gets before the backlog':
+    orderedCase([tellsCrashes], async (scene) => {
+      await openStrict(scene)
+      await scene.enqueue(['a'], { queue: strict })
+      assert.deepEqual(await scene.claimIds({ ...shard(1), leaseMs: 1_000 }), ['a'])
+      await scene.advance(1_000)
+      await scene.claim({ ...shard(1, 0), worker: 'finder' })
+      await scene.advance(10_000)
+      await scene.enqueue(['b', '\uffee'], { queue: strict })
+      const claimed = await scene.claim(shard(1, 1))
+      assert.deepEqual([idsOf(claimed), suspectsTold(claimed)], [['b'], ['leads']])
+      await scene.end(claimed.claims[0]!, { kind: 'complete' })
+
+      assert.deepEqual(await scene.claimIds({ ...shard(1), alone: true }), ['a'])
+    }),
 
   async 'a ready job in a shard in use rings nobody; the end of its last claim does'(scene) {
     await openStrict(scene)

@@ -97,14 +97,17 @@ for n = 0, ASKED - 1 do
   elseif asked_for == 0 and is_open and not has_expired and call('EXISTS', SHUT) == 1 then lanes.open_due() end
   lanes_left = lanes_left or call('ZCARD', LANES)
   local ready, suspects, change = (own.groupless or ${kind.groupless}) + lanes_left, call('ZCARD', SUSPECTS), first_change(spares_until)
-  -- Ms until a claim made alone may receive one of the suspects.
-  local suspect_in = suspects > 0 and is_open and 0 or math.huge
+  -- A claim that leaves the shard closed reports suspects nonetheless. Their lead may itself hold the job that keeps it full.
+  local reports = is_open or count > 0
+  if asked_for == 0 and form[9] == worker and not STOPPED and is_full() then reports = not (own.limited and lanes.opens_at() > now) end
+  -- Ms until a suspect may start, as far as its group decides that.
+  local suspect_in = suspects > 0 and reports and 0 or math.huge
   if suspect_in == 0 and own.limited and (own.per or own.by_group or call('EXISTS', HOLDS) == 1) then
     ${openSuspect}
     local suspect, _, for_ms = open_suspect()
     if not suspect then
       suspect_in = for_ms
-      if for_ms < math.huge then change = math.min(change or math.huge, now + for_ms) end
+      if is_open and for_ms < math.huge then change = math.min(change or math.huge, now + for_ms) end
     end
   end
   local can = is_open and ready > 0
@@ -120,12 +123,12 @@ for n = 0, ASKED - 1 do
     call('HDEL', META, 'lead', 'leadAt')
     lead_at = nil
   end
-  if (count == 0 or is_shut or is_emptied) and not can and not (alone and suspect_in == 0) then
+  if (count == 0 or is_shut or is_emptied) and not can and not (alone and is_open and suspect_in == 0) then
     local reason = STOPPED and 'paused' or (own.limited and lanes.reason_of(alone)) or (is_full() and 'full')
     reason = reason or (call('EXISTS', SCHEDULED) == 1 and 'scheduled' or 'empty')
     lead_at = lead_change(n, worker, reason, not STOPPED and change, leader, lead_at)
   end
-  if is_open and (suspects == 0 or suspect_in == 0) then lead_suspects(n, worker, suspects, alone or asked_for == 0, form[9], tonumber(form[10])) end
+  if reports and (suspects == 0 or suspect_in == 0) then lead_suspects(n, worker, suspects, alone or asked_for == 0, form[9], tonumber(form[10])) end
 
   -- One waiter was woken for this claim. A claim that leaves jobs wakes the next waiter, and one that leaves none takes
   -- the ring back.
