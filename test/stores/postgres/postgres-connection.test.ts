@@ -65,6 +65,24 @@ describe('a connection to Postgres', () => {
     expect(await connection.query('SELECT 1', [])).toEqual([[1]])
   })
 
+  it('carries out nothing that it has given up, once it has connected again', async () => {
+    const watcher = connectionTo()
+    await watcher.query('CREATE TABLE public.late (n int)', [])
+    const connection = new PostgresConnection(postgresAddress(url), 'jobs', undefined, 1_000)
+    opened.push(connection)
+    const [[pid]] = (await connection.query('SELECT pg_backend_pid()', [])) as [[number]]
+    const lost = [
+      connection.query('SELECT pg_sleep(4)', []),
+      connection.query('INSERT INTO public.late VALUES (1)', []),
+    ]
+    for (const one of lost) await expect(one).rejects.toEqual(isUnavailable(true))
+
+    expect(await connection.query('SELECT count(*)::int FROM public.late', [])).toEqual([[0]])
+    const isThere = () => watcher.query('SELECT pid FROM pg_stat_activity WHERE pid = $1', [pid])
+    await expect.poll(isThere, { timeout: 10_000 }).toEqual([])
+    expect(await connection.query('SELECT count(*)::int FROM public.late', [])).toEqual([[0]])
+  })
+
   it('connects again if the server ends a connection together with its first answer', async () => {
     let sockets = 0
     const stream = () => {

@@ -14,7 +14,7 @@ import { quoted, type SqlFunction } from '../schema/sql-function.js'
 import { type PostgresAddress, type PostgresHost, postgresAddressText } from './postgres-address.js'
 import { loadPostgresDriver, type MakePostgresClient, type PostgresClient } from './postgres-driver.js'
 import { postgresError, postgresFailure } from './postgres-errors.js'
-import { judgeSession, sessionText } from './postgres-session.js'
+import { type Backend, endBackend, judgeSession, sessionText } from './postgres-session.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
 const patienceMs = 2_000
@@ -24,8 +24,8 @@ const lockMs = 500
 const briefLockMs = 50
 /** How long one host is waited for. */
 const connectMs = 2_000
-/** A connection that owes an answer and says nothing for so long is given up. */
-const silenceMs = 10_000
+/** A connection that owes an answer and says nothing for so long is given up, unless it was made for longer calls. */
+const usualSilenceMs = 10_000
 const lookMs = 500
 /** How long the server may take to say goodbye. */
 const closeMs = 500
@@ -61,8 +61,8 @@ const types = { getTypeParser: (type: number) => readers[type] ?? ((text: string
 /** A client that is connected. */
 interface LiveClient {
   readonly client: PostgresClient
-  /** The number of its process in the server. */
-  backend: number
+  /** Its process in the server. */
+  backend: Backend
   /** The calls without an answer, and for how many looks in a row nothing has come for them. */
   owed: number
   silentLooks: number
@@ -81,7 +81,10 @@ export class PostgresConnection {
   /** Resolves when the last of the brief calls that are to be tried has been. */
   #lastTurn: Promise<void> = Promise.resolve()
   readonly #ears = new Set<NotificationEar>()
+  readonly #silenceMs: number
   #live: LiveClient | undefined
+  /** The process of the last connection that was lost while calls were under way. */
+  #orphan: Backend | undefined
   #opening: Promise<LiveClient> | undefined
   /** The calls under way, and those who keep the process alive for another reason. */
   #held = 0
@@ -89,8 +92,17 @@ export class PostgresConnection {
   #isClosed = false
   readonly #watchdog: NodeJS.Timeout
 
-  /** `makeClient`: of the driver, unless a harness lends clients of its own. */
-  constructor(address: PostgresAddress, schema: string, makeClient?: MakePostgresClient) {
+  /**
+   * `makeClient`: of the driver, unless a harness lends clients of its own. `silenceMs`: a connection that owes an answer and says
+   * nothing for so long is given up.
+   */
+  constructor(
+    address: PostgresAddress,
+    schema: string,
+    makeClient?: MakePostgresClient,
+    silenceMs: number = usualSilenceMs,
+  ) {
+    this.#silenceMs = silenceMs
     this.#watchdog = setInterval(() => this.#look(), lookMs).unref()
     this.#address = address
     this.#makeClient = makeClient
@@ -210,7 +222,7 @@ export class PostgresConnection {
 
   /** The process of the server that this connection has now, which hears its channels; undefined while it has none. */
   get backend(): number | undefined {
-    return this.#live?.backend
+    return this.#live?.backend.pid
   }
 
   /** Keeps the process alive until the function that it returns is called; a connection without a call does not. */
@@ -262,7 +274,7 @@ export class PostgresConnection {
     const bytes = streamOf(live.client)?.bytesRead ?? 0
     live.silentLooks = live.owed > 0 && bytes === live.bytes ? live.silentLooks + 1 : 0
     live.bytes = bytes
-    if (live.silentLooks * lookMs >= silenceMs) this.#drop(live)
+    if (live.silentLooks * lookMs >= this.#silenceMs) this.#drop(live)
   }
 
   #holds(by: 1 | -1): void {
@@ -286,7 +298,14 @@ export class PostgresConnection {
     let trouble: unknown
     for (const host of this.#address.hosts) {
       const client = makeClient(this.#config(host))
-      const live: LiveClient = { client, backend: 0, owed: 0, silentLooks: 0, bytes: 0, isOver: false }
+      const live: LiveClient = {
+        client,
+        backend: { pid: 0, since: null },
+        owed: 0,
+        silentLooks: 0,
+        bytes: 0,
+        isOver: false,
+      }
       const isLost = () => this.#drop(live)
       // An error without a listener would end the process; calls under way are rejected by the driver.
       client.on('error', isLost)
@@ -298,6 +317,7 @@ export class PostgresConnection {
         await client.connect()
         const { rows } = await client.query({ text: sessionText(client.processID), rowMode: 'array' })
         live.backend = judgeSession(rows[0] ?? [], this.#where)
+        if (this.#orphan !== undefined) await this.#endOrphan(client, this.#orphan)
         for (const channel of this.#channels) await client.query(`LISTEN ${quoted(channel)}`)
         // Its end may come in the packet of its last answer, and is heard before that.
         if (live.isOver) throw new Error('the server ended the connection')
@@ -318,6 +338,17 @@ export class PostgresConnection {
       return live
     }
     throw trouble
+  }
+
+  /**
+   * Calls that were lost with their connection may be sent again. Their process may still be busy with the first of them, and would carry
+   * out the others later. A pooler's processes are those of others too.
+   */
+  async #endOrphan(client: PostgresClient, { pid, since }: Backend): Promise<void> {
+    const { rows } = await client.query({ text: endBackend, rowMode: 'array' }, [pid, since])
+    if (rows[0]?.[0] === false)
+      throw new Error(`its process ${pid} does not end, and may still carry out calls of a connection that was lost`)
+    this.#orphan = undefined
   }
 
   #config({ host, port }: PostgresHost) {
@@ -346,6 +377,7 @@ export class PostgresConnection {
     if (live.isOver) return
     live.isOver = true
     if (this.#live === live) this.#live = undefined
+    if (live.owed > 0 && live.backend.since !== null) this.#orphan = live.backend
     destroy(live.client)
   }
 }

@@ -26,15 +26,30 @@ const wanted: Readonly<Record<string, string>> = {
 /** Those that keep every text. SQL_ASCII does not look at the bytes. */
 const encodings = ['UTF8', 'SQL_ASCII']
 
+/** The process of the server that a session has. */
+export interface Backend {
+  readonly pid: number
+  /** When the session began, in s on the server's clock: another process may have its number later. Null: a pooler lends it to others too. */
+  readonly since: number | null
+}
+
 /** The first columns of the answer; then come the values of `needed`. */
 type SessionColumns = [
   inRecovery: boolean,
   backend: number,
+  since: number | null,
   role: string,
   readOnly: string,
   encoding: string,
   ...values: (string | null)[],
 ]
+
+/**
+ * Ends a process of the server, and waits for its end, at most 2 s. Takes a `Backend`. Returns no row if it has ended
+ * before, and false if it has not ended yet.
+ */
+export const endBackend = `SELECT pg_catalog.pg_terminate_backend(pid, 2000) FROM pg_catalog.pg_stat_activity
+  WHERE pid OPERATOR(pg_catalog.=) $1 AND backend_start OPERATOR(pg_catalog.<=) pg_catalog.to_timestamp($2)`
 
 /**
  * The first statement of a session. `announced`: the process that the server said it would be. A pooler says another, and what
@@ -49,17 +64,17 @@ export function sessionText(announced: number | null | undefined): string {
     return `CASE WHEN ${isOwn} AND ${current} IS NOT NULL THEN pg_catalog.set_config('${name}', '${value}', false) ELSE ${current} END`
   })
   const asked = ['transaction_read_only', 'server_encoding'].map((name) => `pg_catalog.current_setting('${name}')`)
-  return `SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.pg_backend_pid(), current_user, ${[...asked, ...columns].join(', ')}`
+  return `SELECT pg_catalog.pg_is_in_recovery(), pg_catalog.pg_backend_pid(), CASE WHEN ${isOwn} THEN pg_catalog.date_part('epoch', pg_catalog.now()) END, current_user, ${[...asked, ...columns].join(', ')}`
 }
 
 /**
- * The process of the server. `where` names the server without secrets.
+ * The process of the session. `where` names the server without secrets.
  *
  * Throws what is wrong with a session that has answered so: `StoreUnavailableError` if it takes no writes, `StoreRefusedError` if
  * its role is set in a way that is not for Millrace, `ConfigError` if the database cannot keep every text.
  */
-export function judgeSession(columns: readonly unknown[], where: string): number {
-  const [inRecovery, backend, role, readOnly, encoding, ...values] = columns as SessionColumns
+export function judgeSession(columns: readonly unknown[], where: string): Backend {
+  const [inRecovery, pid, since, role, readOnly, encoding, ...values] = columns as SessionColumns
   if (inRecovery)
     throw unavailable(
       `the Postgres at ${where} is a standby and takes no writes: either a failover is under way, or it is the wrong server.`,
@@ -76,7 +91,7 @@ export function judgeSession(columns: readonly unknown[], where: string): number
       `the Postgres at ${where} has ${name} = '${given}' for '${role}', and Millrace needs '${value}'. In a session of its own it sets that itself, but a pooler stands between. Run: ALTER ROLE "${role}" SET ${name} = '${value}', then RECONNECT in the pooler. If other programs need '${given}', give Millrace a role of its own. Nothing was changed.`,
     )
   }
-  return backend
+  return { pid, since }
 }
 
 function misencoded(where: string, encoding: string): string {
