@@ -97,6 +97,34 @@ describe.each(kinds)('a worker on %s', (kind) => {
     expect(keys[0]).not.toBe(keys[1])
   })
 
+  it('enqueues a job in each step and one after them, though their inputs are equal, and none twice', async () => {
+    const reminded = new Set<string>()
+    const remind = defineTask({ name: 'remind', run: async (_: string, ctx) => void reminded.add(ctx.job.id) })
+    const order = taskOf(async (ctx) => {
+      const enqueued: string[] = []
+      for (const n of [1, 2, 3]) {
+        enqueued.push(
+          await ctx.step(`remind-${n}`, async () => {
+            const { id } = await ctx.enqueue(remind, 'ada')
+            if (ctx.job.attempt === n) throw new Error('once more')
+            return id
+          }),
+        )
+        await ctx.sleep(`nap-${n}`, 5)
+      }
+      enqueued.push((await ctx.enqueue(remind, 'ada')).id)
+      return enqueued
+    })
+    const mill = millOn(kind, [order, remind])
+    const ended = new Set<string>()
+    const all = nextEvent(mill, 'job.completed', ({ id, task }) => task === 'remind' && ended.add(id).size === 4)
+    await mill.worker().start()
+    const ids = await (await mill.enqueue(order, undefined)).result({ timeout: '20s' })
+    expect(new Set(ids).size).toBe(4)
+    await all
+    expect(reminded).toEqual(new Set(ids))
+  })
+
   it('runs steps side by side', async () => {
     const order = taskOf((ctx) => Promise.all([1, 2, 3].map((n) => ctx.step(`page-${n}`, () => n * 2))))
     const mill = millOn(kind, [order])

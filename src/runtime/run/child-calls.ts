@@ -16,6 +16,7 @@ import type { Payload } from '../../core/values/codec.js'
 import { digestId, idMistake, orderedIdOf } from '../../core/values/ids.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { UserConnection } from '../../stores/contract/transactions.js'
+import { stepInside } from './job-steps.js'
 import type { JoinRun } from './joined-members.js'
 
 /** The calls of handlers to their mill: they enqueue jobs, read the members of joins, and get the context. */
@@ -76,10 +77,11 @@ export class ChildCalls {
     done: (name: string, jobs: readonly JobHandle[]) => void,
   ): FlowCall {
     const ofKey = key === undefined ? undefined : this.#name(['flow', 'key', keyText(key, 'a flow')])
+    const step = this.#step()
     return {
       origin: this.#origin,
       named: (jobs) => {
-        const name = ofKey ?? this.#counted(this.#name(['flow', ...this.#payloads()], this.#contentOf(jobs)))
+        const name = ofKey ?? this.#counted(this.#name(['flow', ...this.#payloads(), ...step], this.#contentOf(jobs)))
         return { name, isDone: isDone(name) }
       },
       enqueued: done,
@@ -113,8 +115,15 @@ export class ChildCalls {
     const given = [
       ...(ownId === undefined ? [] : ['id', ownId]),
       ...(typeof queue === 'string' ? ['queue', queue] : []),
+      ...this.#step(),
     ]
     return this.#counted(this.#name([task.name, 'input', ...this.#payloads(), ...given], this.#encoded(input)))
+  }
+
+  /** A later run does not call the function of a finished step: calls in steps must not count among the others. */
+  #step(): string[] {
+    const step = stepInside(this.#claim)
+    return step === undefined ? [] : ['step', step]
   }
 
   /** The name, with the number of the call among those of this name. */

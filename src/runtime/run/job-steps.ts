@@ -4,6 +4,7 @@
  * called.
  */
 
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { createHash } from 'node:crypto'
 import {
   CodecError,
@@ -71,6 +72,15 @@ export function mayKeep({ signal, isDecided }: Pick<SteppingRun, 'signal' | 'isD
   return !isDecided && (!signal.aborted || hasCode(signal.reason, 'time-limit-exceeded'))
 }
 
+/** The step whose function runs. What that starts in passing, such as the run of another job, may find it too. */
+const scope = new AsyncLocalStorage<{ readonly claim: Claim; readonly step: string }>()
+
+/** The name of the step of this run whose function makes the present call; undefined for a call between steps. */
+export function stepInside(claim: Claim): string | undefined {
+  const inside = scope.getStore()
+  return inside?.claim === claim ? inside.step : undefined
+}
+
 /** Stores keep UTF-8: a name with half of a character would not be found again, and its step would run in each run. */
 const nameForm = 'text of 1 to 200 characters without lone surrogates'
 const checkWait = callOptions('ctx.waitFor', { timeout: callForms.duration })
@@ -122,7 +132,8 @@ export class JobSteps {
     if (before !== undefined) return this.#resultOf(before, 'step') as T
     known.refuseMore(name)
     const { claim, signal } = this.#run
-    const value = await work({ key: stepKey(claim, this.#run.life, name), signal })
+    const call = { key: stepKey(claim, this.#run.life, name), signal }
+    const value = await scope.run({ claim, step: name }, () => work(call))
     const content = this.#packed(name, value, known)
     await this.#keep({ name, kind: 'step', ...content })
     // As a later run gets it: a value that changes on its way through the codec must not do so after a crash only.
