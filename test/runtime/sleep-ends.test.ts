@@ -68,3 +68,12 @@ it('a wait for a signal is over at its time though a step beside it takes long',
   mill.advance('50m')
   expect((await mill.drain()).map(({ result }) => result)).toEqual([['none', undefined]])
 })
+
+it('a race over waits is over when all of them are', async () => {
+  const shipped = defineSignal({ name: 'shipped' })
+  const { mill } = await worked((ctx) => Promise.race([ctx.waitFor(approved), ctx.waitFor(shipped)]).then(() => 'over'))
+  await mill.signal('order-1', approved)
+  expect((await mill.drain()).map(({ state }) => state)).toEqual(['waiting'])
+  await mill.signal('order-1', shipped)
+  expect((await mill.drain()).map(({ result }) => result)).toEqual(['over'])
+})
