@@ -52,11 +52,7 @@ export function waitsAfter(
   // The claimer may have no room to ask again. The claimer that is rung leads from then on.
   const hasLeft = (taken > 0 || isClaimable) && !isShut && !isEmptied && hasLed(queue.lead, by.worker, now)
   if (hasLeft) queue.lead = undefined
-  // A claim that leaves the queue closed reports suspects nonetheless: while there is a backlog, each claim may do that. Their
-  // lead may itself hold the job that keeps the queue full.
-  const leadsSuspects = queue.suspectLead?.worker === by.worker
-  const isKeptFull = limit === 0 && isFull && !isStopped && opensAt <= now && leadsSuspects
-  const reports = !isClosed || taken > 0 || isKeptFull
+  const reports = reportsSuspects(queue, by, { limit, taken }, now)
   const suspectInMs = reports && queue.suspects > 0 ? queue.suspectInMs() : Number.POSITIVE_INFINITY
   const askInMs = isClosed ? Number.POSITIVE_INFINITY : suspectInMs
   const waits = [
@@ -65,6 +61,20 @@ export function waitsAfter(
   ]
   if (reports && queue.suspects === 0) queue.suspectLead = undefined
   return { waits, rings: isClaimable || hasLeft }
+}
+
+/** Whether the answer to a claim says that there are suspects, if one of them may start. */
+export function reportsSuspects(
+  { isStopped, isFull, opensAt, suspectLead }: LeftQueue,
+  by: Claimer,
+  { limit, taken }: { readonly limit: number; readonly taken: number },
+  now: number,
+): boolean {
+  // A claim that leaves the queue closed reports them nonetheless: while there is a backlog, each claim may do that.
+  if (taken > 0) return true
+  if (isStopped || opensAt > now) return false
+  // Their lead may itself hold the job that keeps the queue full.
+  return !isFull || (limit === 0 && suspectLead?.worker === by.worker)
 }
 
 /** For a queue that has nothing for this claimer. */

@@ -10,6 +10,7 @@ import { LeftRow } from '../../rows/left-row.js'
 import { type CountedQueue, isStopped, leadOf, ordinary } from '../../rows/queue-row.js'
 import { type Moment, ScopeThrottle } from '../../rows/scope-throttle.js'
 import { ShardLimits } from '../../rows/shard-limits.js'
+import { reportsSuspects } from '../../rules/claim-waits.js'
 import { deal, groupIn, mostSuspects, type ReadyPool, suspectInMs, turnStep } from '../../rules/fair-share.js'
 import { dueAt } from '../../rules/sequence.js'
 import { asksNow, isLed } from '../../rules/wake-lead.js'
@@ -83,14 +84,17 @@ export class LimitedQueue {
         },
       },
     )
+    let count = 0
     if (!this.#limits.isClosed(row, moment.mono) && !this.look.expiring) {
-      const count = deal(dealt, from.limit, by.alone === true)
+      count = deal(dealt, from.limit, by.alone === true)
       // Some were not looked at.
       if (this.look.limits.open > this.#listed) row.open_lanes = Math.max(1, row.open_lanes)
       const isGrouped = throttle !== undefined && groupRules(throttle.settings) !== undefined
       if (isGrouped && (count > 0 || ordinary(row) > 0)) throttle.trim(moment)
     }
-    if (row.suspects > 0) this.#suspectInMs = suspectInMs(dealt)
+    // What that finds of the throttle is written with the plan.
+    if (row.suspects > 0 && reportsSuspects(this.left(), by, { limit: from.limit, taken: count }, moment.mono))
+      this.#suspectInMs = suspectInMs(dealt)
     const changes = this.changes()
     const { lanes, closed } = this.#lanes.changes()
     const isSame = taken.length + lanes.length + closed.length + changes.counters.length + changes.trims.length === 0
