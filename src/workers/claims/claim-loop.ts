@@ -284,7 +284,10 @@ export class ClaimLoop {
     if (this.#underWay.count > 0 || this.#isStopping) return
     const targets = this.calls.leads.takeDue()
     if (targets.length === 0) return
+    const { soloGate, mayBeAlone } = this.#parts
     this.#heard(targets)
+    // While there is a backlog, claims in company would take all that the throttle ever permits.
+    if (this.#suspects.opened(targets) && soloGate.held === 0 && mayBeAlone()) this.#mustBeAlone = true
     if (this.#rest !== undefined) this.#rest.abort()
     // No room to claim: ring a worker that has room.
     else void this.#ask(targets)

@@ -11,6 +11,8 @@ import { type ClaimTarget, targetName, targetOf } from './claim-calls.js'
 export class SuspectTargets {
   /** The target reported longest ago is first. */
   readonly #targets = new Map<string, ClaimTarget>()
+  /** Targets that a throttle or a hold had shut when a claim alone asked them. */
+  readonly #shut = new Map<string, ClaimTarget>()
 
   get size(): number {
     return this.#targets.size
@@ -34,6 +36,10 @@ export class SuspectTargets {
   answeredAlone(asked: readonly ClaimTarget[], { queue, waits }: Pick<Claimed, 'queue' | 'waits'>): void {
     // Suspects that even a claim made alone does not receive must not be asked for again and again.
     if (queue === undefined) for (const target of asked) this.#targets.delete(targetName(target))
+    const shut = new Set(waits.filter(({ reason }) => reason === 'throttled').map(targetName))
+    for (const target of asked)
+      if (queue === undefined && shut.has(targetName(target))) this.#shut.set(targetName(target), target)
+      else this.#shut.delete(targetName(target))
     // A target that granted and is shut now answers like an earlier one that was denied: the answer does not say which
     // it was.
     if (waits.some((wait) => wait.queue === queue && (wait.reason === 'throttled' || wait.reason === 'full'))) return
@@ -43,8 +49,16 @@ export class SuspectTargets {
     if (granting !== undefined && !suspects.has(targetName(granting))) this.#targets.delete(targetName(granting))
   }
 
+  /** These targets may be open now. Returns whether a claim alone has to ask one of them before others take what it grants. */
+  opened(targets: readonly ClaimTarget[]): boolean {
+    const were = targets.filter((target) => this.#shut.delete(targetName(target)))
+    for (const target of were) this.#targets.set(targetName(target), target)
+    return were.length > 0
+  }
+
   clear(): void {
     this.#targets.clear()
+    this.#shut.clear()
   }
 }
 

@@ -69,3 +69,14 @@ it('suspect targets denied by limits are dropped, and asked again only after new
 
   expect(next()).toEqual([])
 })
+
+it('suspect targets that were shut to a claim alone are asked alone once they open', () => {
+  const { subject, next, claimAlone } = places(0, 1)
+  claimAlone([{ ...at(0), reason: 'throttled', forMs: 9 }, empty(1)])
+  expect(subject.size).toBe(0)
+  expect(subject.opened([at(1)])).toBe(false)
+  expect(subject.opened([at(0)])).toBe(true)
+
+  expect(next()).toEqual([0])
+  expect(subject.opened([at(0)])).toBe(false)
+})
