@@ -109,7 +109,7 @@ export class PostgresStore implements Store {
     this.#queues = queues
     this.transactions = new PostgresTransactions(connection.schema, queues)
     this.throttles = new PostgresThrottles(connection, queues, (call) => this.#underWay(call))
-    this.#enqueue = new PostgresEnqueue(connection, queues, reports)
+    this.#enqueue = new PostgresEnqueue(connection, queues, reports, upkeep)
     this.#claim = new PostgresClaim({ connection, queues, recovery, reports, upkeep, mostClaimBytes: most })
     this.#settle = new PostgresSettle(connection, queues, recovery)
     const joins = new PostgresJoins({ connection, queues, enqueue: this.#enqueue, reports, recovery })

@@ -118,6 +118,27 @@ describe('several processes on a Postgres store', () => {
   })
 })
 
+describe('a queue that nobody claims from', () => {
+  it('forgets its old calls, and adds its counts up', async () => {
+    const store = await storeIn('unclaimed')
+    const enqueue = (id: string) => store.enqueue([{ callId: `call ${id}`, queue: 'mail', jobs: [jobOf(id)] }])
+    await Promise.all(Array.from({ length: 500 }, (_, i) => enqueue(`early ${i}`)))
+    const admin = new pg.Client(server.url)
+    await admin.connect()
+    await admin.query('UPDATE unclaimed.call SET at_ms = at_ms - 120000')
+    let n = 0
+    const rows = async () => {
+      await enqueue(`late ${++n}`)
+      const text = 'SELECT (SELECT count(*) FROM unclaimed.call) + (SELECT count(*) FROM unclaimed.tally) AS n'
+      return Number((await admin.query(text)).rows[0].n)
+    }
+
+    await expect.poll(rows, { timeout: 30_000, interval: 500 }).toBeLessThan(300)
+    expect((await store.depth(['mail'])).depths[0]!.ready).toBe(500 + n)
+    await admin.end()
+  }, 40_000)
+})
+
 describe('a process that hears notifications on a connection of its own', () => {
   it('hears again after the server has ended that connection', async () => {
     const address = postgresAddress(`${server.url}?listen=${server.host}:${server.port}`)

@@ -33,6 +33,7 @@ import { placesBy } from './places-by.js'
 import { adopted } from './postgres-reshard.js'
 import { ringInside } from './postgres-ring.js'
 import type { NumberedQueue, PostgresQueues, QueueShards } from './postgres-settings.js'
+import type { PostgresUpkeep } from './postgres-upkeep.js'
 
 /** The answer of `enqueue_1`. */
 export interface EnqueueAnswer {
@@ -58,12 +59,14 @@ export class PostgresEnqueue {
   readonly #connection: FunctionCaller
   readonly #queues: PostgresQueues
   readonly #reports: EndReports | undefined
+  readonly #upkeep: PostgresUpkeep | undefined
 
-  /** Without `reports` the calls are made in a transaction of a user: what they change is seen by nobody else yet. */
-  constructor(connection: FunctionCaller, queues: PostgresQueues, reports?: EndReports) {
+  /** Without `reports` and `upkeep` the calls are made in a transaction of a user: what they change is seen by nobody else yet. */
+  constructor(connection: FunctionCaller, queues: PostgresQueues, reports?: EndReports, upkeep?: PostgresUpkeep) {
     this.#connection = connection
     this.#queues = queues
     this.#reports = reports
+    this.#upkeep = upkeep
   }
 
   /** See `Store.enqueue`. */
@@ -101,6 +104,7 @@ export class PostgresEnqueue {
     // What was sent before is asked about first, and later calls must not overtake it meanwhile.
     if (again.length > 0) for (const places of groups) await send(places)
     else await Promise.all(groups.map(send))
+    for (const { queue } of targets) this.#upkeep?.enqueued(queue.qid)
   }
 
   /** Parts for one shard of an ordered queue that were not sent before. */

@@ -44,12 +44,12 @@ END`,
 )
 
 /**
- * Looks from the very beginning for what was committed late, below a floor, which then goes down to it; and puts counts and old
- * calls together. Takes a queue, and how long calls are remembered, in ms. Returns null.
+ * Looks from the very beginning for what was committed late, below a floor, which then goes down to it; and removes what limits no longer
+ * need. Takes a queue. Returns null.
  */
 const keepUp = sqlFunction(
-  'keep_up_1',
-  'p_q int, p_for bigint',
+  'keep_up_2',
+  'p_q int',
   'json',
   `DECLARE t bigint := @.us(); r bigint := -2147483649; f bigint; s bigint; key text;
 BEGIN
@@ -63,10 +63,6 @@ BEGIN
     UPDATE @.floor SET stamp = s WHERE qid = p_q AND rank = r AND stamp > s;
   END LOOP;
   PERFORM @.lower_leases_1(p_q);
-  IF (SELECT count(*) FROM (SELECT FROM @.tally WHERE qid = p_q LIMIT 100) x) = 100 THEN
-    WITH d AS (DELETE FROM @.tally WHERE qid = p_q RETURNING *)
-    INSERT INTO @.tally SELECT p_q, sum(waiting), sum(retries), sum(dead), sum(processed), sum(failed), sum(crashed), sum(expired) FROM d;
-  END IF;
   SELECT coalesce('t' || throttle, 'q' || name) INTO key FROM @.queue WHERE qid = p_q AND limited;
   IF key IS NOT NULL THEN
     DELETE FROM @.pace WHERE scope = key AND version < (SELECT max(version) FROM @.pace WHERE scope = key);
@@ -77,12 +73,32 @@ BEGIN
       INSERT INTO @.lane_count SELECT p_q, grp, sum(n) FROM d GROUP BY grp HAVING sum(n) <> 0;
     END IF;
   END IF;
-  DELETE FROM @.call WHERE qid = p_q AND at_ms <= t / 1000 - p_for;
   RETURN NULL;
 END`,
 )
 
-export const upkeepFunctions = [raiseFloors, keepUp]
+/**
+ * Adds counts up, and forgets old calls: at most 10,000 of each, as other calls wait meanwhile. Takes a queue, and how long calls are
+ * remembered, in ms. Returns null.
+ */
+const keepCounts = sqlFunction(
+  'keep_counts_1',
+  'p_q int, p_for bigint',
+  'json',
+  `DECLARE old bigint := @.us() / 1000 - p_for;
+BEGIN
+  IF NOT pg_try_advisory_xact_lock(@lock + 15, p_q) THEN RETURN NULL; END IF;
+  PERFORM set_config('synchronous_commit', 'off', true);
+  IF (SELECT count(*) FROM (SELECT FROM @.tally WHERE qid = p_q LIMIT 100) x) = 100 THEN
+    WITH d AS (DELETE FROM @.tally WHERE ctid = ANY (array(SELECT ctid FROM @.tally WHERE qid = p_q LIMIT 10000)) RETURNING *)
+    INSERT INTO @.tally SELECT p_q, sum(waiting), sum(retries), sum(dead), sum(processed), sum(failed), sum(crashed), sum(expired) FROM d;
+  END IF;
+  DELETE FROM @.call WHERE ctid = ANY (array(SELECT ctid FROM @.call WHERE qid = p_q AND at_ms <= old LIMIT 10000));
+  RETURN NULL;
+END`,
+)
+
+export const upkeepFunctions = [raiseFloors, keepUp, keepCounts]
 
 /** Floors keep this distance from now: what commits a moment late is then still found by the next claim. */
 const marginUs = 250_000
@@ -98,10 +114,16 @@ export class PostgresUpkeep {
   /** A claim asked this queue: at most once a second, and a twentieth of the time, each part of its upkeep is done behind the claim. */
   asked(qid: number): void {
     this.#behind(raiseFloors, [qid, marginUs])
-    this.#behind(keepUp, [qid, callMemoryMs])
+    this.#behind(keepUp, [qid])
+    this.enqueued(qid)
   }
 
-  #behind(part: SqlFunction, values: readonly [qid: number, number]): void {
+  /** Jobs were sent to this queue: the same for what an enqueue leaves. Perhaps no worker claims for a long time. */
+  enqueued(qid: number): void {
+    this.#behind(keepCounts, [qid, callMemoryMs])
+  }
+
+  #behind(part: SqlFunction, values: readonly [qid: number, ...number[]]): void {
     const now = systemClock.mono()
     const key = `${part.name} ${values[0]}`
     if ((this.#dueAt.get(key) ?? Number.NEGATIVE_INFINITY) > now) return
