@@ -55,7 +55,11 @@ leadGroup()
 const worker = new WorkerLine(new Socket({ fd: messageFd, readable: true, writable: true }), () =>
   stop('the worker is stopping and its grace is over; the job is released.'),
 )
-process.on('SIGTERM', () => stop('the process got SIGTERM; the job is released.'))
+process.on('SIGTERM', () => {
+  const message = 'the process got SIGTERM; the job is released.'
+  if (child !== undefined) child.terminate(message)
+  else stopped ??= message
+})
 process.on('uncaughtException', fail)
 process.on('unhandledRejection', fail)
 // The handler has ended the process: the guard first reads what it printed.

@@ -1,4 +1,4 @@
-/** An isolated job that somebody ends: it is cancelled, or its worker stops. */
+/** An isolated job that somebody ends: it is cancelled, its worker stops, or its process is told to end. */
 
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ import { tryWriteLock } from '../write-lock.js'
 /**
  * The module of the tasks. `film` in a process of its own waits for the file `gate` while it is loaded; `spin` blocks
  * its process for ever; `cut` notes each run, prints, and returns once the file `end` is there; `dub` ends when it is cancelled, and what
- * is called after its end takes 6 s.
+ * is called after its end takes 6 s; `mix` waits to be told to stop, works for 1.5 s more, and then returns or fails.
  */
 const tasks = (folder: string) => `
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
@@ -54,12 +54,30 @@ export const dub = defineTask({
   run: (_, ctx) => new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason))),
 })
 const note = (name) => writeFileSync(file(name), '')
+export const mix = defineTask({
+  ...own,
+  name: 'mix',
+  timeLimit: '1m',
+  async run(how, ctx) {
+    if (existsSync(file('kept'))) return 'run again'
+    await new Promise((told) => {
+      ctx.signal.addEventListener('abort', told)
+      writeFileSync(file('pid'), String(process.pid))
+    })
+    await sleep(1_500)
+    note('kept')
+    if (how === 'throws') throw new Error('told to stop')
+    if (how === 'fails beside its handler') setTimeout(() => { throw new Error('a program of it is gone') })
+    if (how === 'goes on') await new Promise(() => {})
+    return how === 'returns' ? 'cut short' : sleep(60_000)
+  },
+})
 const settle = ({ task }) => (task.name === 'dub' ? sleep(4_500).then(() => note('told')) : undefined)
 const close = () => (existsSync(file('told')) ? sleep(1_500).then(() => note('closed')) : undefined)
 export const mill = millrace({
   store: 'sqlite:' + file('jobs.db'),
   queues: { films: { lease: '10s' }, dubs: { lease: '3s' } },
-  tasks: [film, spin, cut, dub],
+  tasks: [film, spin, cut, dub, mix],
   middleware: [{ settle }],
   context: () => ({ [Symbol.asyncDispose]: async () => close() }),
 })
@@ -75,6 +93,7 @@ async function scene() {
     spin: Task<'spin', void>
     cut: Task<'cut', void, unknown, string>
     dub: Task<'dub', void>
+    mix: Task<'mix', string, unknown, string>
     mill: Mill
   }
   onTestFinished(() => made.mill.close())
@@ -159,3 +178,22 @@ it('a process whose cancelled job is settled has the time of its hooks and of it
 
   await expect.poll(() => existsSync(join(folder, 'closed')), { timeout: 15_000 }).toBe(true)
 })
+
+it.each(['returns', 'throws', 'fails beside its handler', 'goes on'])(
+  'a process that gets SIGTERM lets its handler end, and the job goes back uncounted if that %s',
+  { timeout: 60_000 },
+  async (how) => {
+    const { mill, mix, folder, open } = await scene()
+    open()
+    const released = recorded(mill, 'job.released')
+    const job = await mill.enqueue(mix, how)
+    await mill.worker().start()
+    const pid = () => (existsSync(join(folder, 'pid')) ? Number(readFileSync(join(folder, 'pid'), 'utf8')) : 0)
+    await expect.poll(pid, { timeout: 20_000 }).toBeGreaterThan(0)
+    process.kill(pid(), 'SIGTERM')
+
+    expect(await job.result({ timeout: '20s' })).toBe('run again')
+    expect(released).toMatchObject([{ id: job.id, reason: 'interrupted', delayMs: 0 }])
+    expect(await mill.queue('films').jobs.get(job.id)).toMatchObject({ attempt: 1, crashes: 0 })
+  },
+)

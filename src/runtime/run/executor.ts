@@ -17,6 +17,7 @@ import { emitStarted, hookFailed, refOf } from './run-events.js'
 import { TimeLimits } from './time-limits.js'
 import {
   cancelledWhileRunning,
+  interrupted,
   leaseLost,
   mayComeAgain,
   retryDelayMs,
@@ -276,8 +277,7 @@ export class Executor {
   #judged(execution: Execution, job: Leased, reason: Error | undefined, error: unknown): Verdict {
     // By our reason alone: a handler may throw an error of the same code whenever it runs, and would run again for ever.
     if (hasCode(execution.abortReason, 'job-cancelled')) return cancelledWhileRunning
-    // Not the job's doing: it goes back as it was.
-    if (hasCode(reason, 'worker-stopped')) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
+    if (hasCode(reason, 'worker-stopped')) return interrupted
     if (hasCode(reason, 'lease-lost')) return leaseLost
     // Handlers pass the signal on, and the calls they await end with an AbortError, which does not say why.
     return this.#failed(execution, job, isAbort(error) && reason !== undefined ? reason : error)

@@ -67,6 +67,9 @@ export function mayComeAgain({ kind }: Verdict): boolean {
 /** For a job whose cancel was requested while it ran. If the request had a reason, the store keeps that one. */
 export const cancelledWhileRunning = { kind: 'cancel', reason: 'cancelled while running' } as const
 
+/** For a job whose worker stops, or whose process is told to end: not its doing, so it goes back as it was. */
+export const interrupted = { kind: 'release', delayMs: 0, reason: 'interrupted' } as const
+
 /** For a job whose lease is lost: it goes back as it was, unless the store has already given it away and refuses. */
 export const leaseLost = { kind: 'release', delayMs: 0, reason: 'lease-lost' } as const
 

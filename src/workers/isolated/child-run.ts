@@ -5,7 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Worker as Thread } from 'node:worker_threads'
-import { JobCancelledError, WorkerStoppedError } from '../../core/errors.js'
+import { hasCode, JobCancelledError, WorkerStoppedError } from '../../core/errors.js'
 import { messageOf } from '../../core/messages/describe.js'
 import { timerMs } from '../../core/platform/timer.js'
 import type { Registry } from '../../core/registry.js'
@@ -20,7 +20,7 @@ import { Executor, type RunReport } from '../../runtime/run/executor.js'
 import { JobUpdates, type Noting } from '../../runtime/run/job-updates.js'
 import { emitSettled } from '../../runtime/run/run-events.js'
 import { type SettlementRules, Settler, settlementOf } from '../../runtime/run/settlement.js'
-import type { Verdict } from '../../runtime/run/verdict.js'
+import { interrupted, type Verdict } from '../../runtime/run/verdict.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { SettleAnswer } from '../../stores/contract/settle.js'
@@ -51,6 +51,8 @@ export interface ChildRunParts extends Surroundings {
   readonly finished: () => Promise<never>
 }
 
+/** How long a handler may go on after the system has told its process to end. */
+const terminationMs = 2_500
 /** The last output is sent before the job is settled, unless the store takes longer than this. */
 const drainMs = 2_500
 /** How long the history may take for counts that a gone worker cannot take. */
@@ -122,18 +124,36 @@ export class ChildRun implements RunReport {
     if (earlyMs > 0) await delay(timerMs(Math.ceil(earlyMs)))
   }
 
-  /** Puts the job back as it was: its worker stops, or the system wants the process to end. */
+  /** Puts the job back as it was, at once: its worker stops, or is gone. */
   stop(message: string): void {
     this.#giveUp(new WorkerStoppedError(message))
   }
 
-  /** An uncaught error is the job's own. */
-  fail(error: unknown): void {
-    this.#giveUp(error instanceof Error ? error : new Error(messageOf(error)))
+  /**
+   * Puts the job back as it was, once its handler has ended, or after 2.5 s: the system wants the process to end. At once if the
+   * handler has been told to stop before.
+   */
+  terminate(message: string): void {
+    const execution = this.#execution
+    const mayGoOn = execution?.begunAt !== undefined && execution.abortReason === undefined
+    if (!mayGoOn) this.stop(message)
+    else {
+      setTimeout(() => this.stop(message), timerMs(terminationMs))
+      execution.abort(new WorkerStoppedError(message))
+    }
   }
 
+  /** An uncaught error is the job's own, unless its process was told to end, and perhaps all its programs with it. */
+  fail(error: unknown): void {
+    const told = this.#execution?.abortReason
+    if (hasCode(told, 'worker-stopped')) this.#giveUp(told)
+    else this.#giveUp(error instanceof Error ? error : new Error(messageOf(error)))
+  }
+
+  /** A handler that returns because it was told to stop has not completed its job. */
   decided(execution: Execution, [verdict]: readonly Verdict[]): void {
-    void this.#settle(execution as JobExecution, verdict!)
+    const isCutShort = verdict!.kind === 'complete' && hasCode(execution.abortReason, 'worker-stopped')
+    void this.#settle(execution as JobExecution, isCutShort ? interrupted : verdict!)
   }
 
   /** A decided job is settled whatever the handler does. */

@@ -12,7 +12,7 @@ import { sharedMono } from '../../runtime/leases/lease-messages.js'
 import { processIdentity } from '../../runtime/process/process-identity.js'
 import type { JobExecution } from '../../runtime/run/execution.js'
 import { emitStarted, refOf } from '../../runtime/run/run-events.js'
-import type { Verdict } from '../../runtime/run/verdict.js'
+import { interrupted, type Verdict } from '../../runtime/run/verdict.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { Store } from '../../stores/contract/store.js'
 import { affinityVariable, slotVariable, withheldNames } from './child-environment.js'
@@ -232,7 +232,7 @@ export class ProcessPool {
     running: Running | undefined,
   ): Verdict {
     const { claim, task } = execution
-    if (running?.isStopping) return { kind: 'release', delayMs: 0, reason: 'interrupted' }
+    if (running?.isStopping) return interrupted
     const startedAt = running?.startedAt
     const isOverdue =
       startedAt !== undefined &&
