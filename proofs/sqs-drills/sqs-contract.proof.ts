@@ -31,7 +31,6 @@ const ofStandingClocks: ReadonlyMap<string, string> = new Map(
     'a runAt is an absolute instant of the store’s clock',
     'now is the store’s clock',
     'a lease holds for its whole time and not a millisecond longer',
-    'a lease that ended may be renewed if nobody else has the job',
   ].map((title) => [title, goesOn]),
 )
 

@@ -225,7 +225,7 @@ export interface StoreTraits {
   readonly deaths: boolean
   /**
    * Fences of a queue grow, and after a takeover the old fence is `'lost'`. Without this trait a fence only names a
-   * claim, and a late `settle` may end a job that another worker runs.
+   * claim, a late `settle` may end a job that another worker runs, and no lease that has ended is renewed.
    */
   readonly fenced: boolean
   /**

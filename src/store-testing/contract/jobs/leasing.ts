@@ -26,7 +26,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.equal((await scene.depth()).crashed, 0)
   },
 
-  async 'a lease that ended may be renewed if nobody else has the job'(scene) {
+  'a lease that ended may be renewed if nobody else has the job': plainCase([fenced], async (scene) => {
     await scene.add('a')
     const claim = await scene.claimOne({ leaseMs: 1_000 })
     await scene.advance(5_000)
@@ -34,7 +34,7 @@ export const leasing = plainConcern('leasing', [], {
     assert.equal(await scene.extend(claim, { leaseMs: 1_000 }), 'ok')
     await scene.advance(999)
     assert.deepEqual(await scene.claimIds({ alone: true }), [])
-  },
+  }),
 
   'after recovery, even without a new claim, the old claim is lost': plainCase([fenced], async (scene) => {
     await scene.add('a')
