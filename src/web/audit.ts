@@ -1,4 +1,4 @@
-/** An audit: the record of one action through the window, taken or refused by the mill. */
+/** An audit: the record of one action through the window, which the mill took, took in part or refused. */
 
 import type { Logger } from '../core/logger.js'
 import { messageOf } from '../core/messages/describe.js'
@@ -19,20 +19,17 @@ export interface Audit {
   readonly which?: string
   /** The number of changed things. */
   readonly changed?: number
-  /** The code of the error, if it was refused. */
+  /** The code of the error, if it was refused; or taken in part, if `changed` is more than 0. */
   readonly error?: string
 }
 
 /** Passes it to the logger and to the user's hook; an error of the hook is logged. */
 export function tellAudit(audit: Audit, logger: Logger, onAction: ((audit: Audit) => void) | undefined): void {
   const { at, ...fields } = audit
-  logger.info(
-    `${audit.who} ${audit.error === undefined ? 'took the action' : 'was refused the action'} ${audit.action}`,
-    {
-      ...fields,
-      at: at.toISOString(),
-    },
-  )
+  const { who, action, error, changed = 0 } = fields
+  const taken =
+    error === undefined ? 'took the action' : changed > 0 ? 'took in part the action' : 'was refused the action'
+  logger.info(`${who} ${taken} ${action}`, { ...fields, at: at.toISOString() })
   try {
     onAction?.(audit)
   } catch (error) {

@@ -6,6 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { type ConfigIssue, hasCode, isMillraceError } from '../core/errors.js'
 import type { Logger } from '../core/logger.js'
+import { defined } from '../core/values/defined.js'
 
 /** The statuses of refusals. Answers also have the codes of the mill's own errors. */
 const statusOf = {
@@ -52,6 +53,8 @@ interface ApiFailure {
   readonly code: string
   readonly message: string
   readonly fields?: readonly ConfigIssue[]
+  /** The number of things that were changed all the same. */
+  readonly changed?: number
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -89,7 +92,7 @@ export function failureOf(error: unknown, logger: Logger): ApiFailure {
   const status = isMillraceError(error) ? statuses[error.code] : undefined
   if (isMillraceError(error) && status !== undefined) {
     const headers = status === 429 || status === 503 ? { 'retry-after': '5' } : {}
-    return { ...pick(error), status, headers }
+    return { ...pick(error), status, headers, ...defined({ changed: changedDespite(error) }) }
   }
   const id = randomUUID()
   logger.error(`the dashboard failed (${id})`, {
@@ -102,6 +105,11 @@ export function failureOf(error: unknown, logger: Logger): ApiFailure {
     message: `an unexpected error occurred. The log has it under ${id}.`,
     headers: {},
   }
+}
+
+/** How many things an action has changed before it met this error; undefined if it is not one that comes so late. */
+export function changedDespite(error: unknown): number | undefined {
+  return hasCode(error, 'job-running') ? error.deleted : undefined
 }
 
 function pick<E extends { readonly code: string; readonly message: string; readonly status?: number }>({

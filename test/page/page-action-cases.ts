@@ -6,7 +6,7 @@ import { PageBrowser } from './page-browser.js'
 import { PageHand } from './page-hand.js'
 import { PageScene, type PageStore } from './page-scene.js'
 import { shopLife } from './shop-life.js'
-import { syncStock } from './shop-tasks.js'
+import { renderReport, syncStock } from './shop-tasks.js'
 
 let browser: PageBrowser
 
@@ -155,6 +155,20 @@ export function pageActionsOn(store: PageStore): void {
     await hand.confirm('Cancel job')
     await hand.told('The job was cancelled.')
     expect(await job('thumbnails', id)).toMatchObject({ state: 'cancelled', reason: 'nobody wants it' })
+  })
+
+  it('a delete that leaves a running job shows the number of the others, and the list anew', async () => {
+    const [running] = (await scene.mill.queue('reports').jobs.list({ state: 'running' })).jobs
+    await scene.mill.enqueue(renderReport, { pages: 1 }, { id: 'report-later', delay: '1h' })
+    const hand = await at('queues/reports/jobs')
+    await hand.choose(`Select ${running!.id}`, 'Select report-later')
+    await hand.press('Delete')
+    await hand.confirm('Delete')
+    await hand.told('Others deleted: 1.')
+    await hand.press('Close')
+    await hand.told('1 job deleted.')
+    await hand.page.getByRole('checkbox', { name: 'Select report-later' }).waitFor({ state: 'detached' })
+    expect(await hand.page.getByRole('checkbox', { checked: true }).count()).toBe(0)
   })
 
   it('a waiting job gets another priority and another due time from its page', async () => {

@@ -3,6 +3,7 @@
 import { defineTask, exponential, millrace } from 'millrace'
 import { webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { nextEvent } from '../next-event.js'
 import { ask } from './ask.js'
 import {
   type Answered,
@@ -216,6 +217,32 @@ describe.each(['sqlite', 'redis'] as const)('on %s', (store: SceneStore) => {
     expect([neither, both, unconfirmed].map(({ status }) => status)).toEqual([400, 400, 400])
     expect(buried.json).toEqual({ changed: 1_198, more: false })
     expect(scene.audits.at(-1)).toMatchObject({ action: 'job.bury', which: 'all', changed: 1_198 })
+  })
+
+  it('a delete that leaves a running job is audited as taken in part, with its number', async () => {
+    let end = () => {}
+    const ended = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const slow = defineTask({ name: 'slow', queue: 'mail', run: () => ended })
+    const scene = await WebScene.on(store, { token }, { tasks: [slow, sync], schedules: {} })
+    const begun = nextEvent(scene.mill, 'job.started')
+    await scene.mill.enqueue(slow, undefined, { id: 'runs' })
+    const worker = scene.mill.worker({ queues: ['mail'], concurrency: 1 })
+    await worker.start()
+    await begun
+    await scene.mill.enqueue(slow, undefined, { id: 'waits', delay: '1h' })
+    const both = await scene.post('queues/mail/jobs/delete', { ids: ['runs', 'waits'] })
+    const one = await scene.post('queues/mail/jobs/delete', { ids: ['runs'] })
+    end()
+    await worker.stop()
+
+    expect(both).toMatchObject({ status: 409, json: { error: { code: 'job-running', changed: 1 } } })
+    expect(one).toMatchObject({ status: 409, json: { error: { code: 'job-running', changed: 0 } } })
+    expect(scene.audits).toMatchObject([
+      { action: 'job.delete', changed: 1, error: 'job-running' },
+      { action: 'job.delete', changed: 0, error: 'job-running' },
+    ])
   })
 
   it('the morgue is grouped by error, and revived', async () => {

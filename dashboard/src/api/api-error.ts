@@ -10,6 +10,7 @@ interface ToldFailure {
     readonly code?: string
     readonly message?: string
     readonly fields?: readonly FieldMistake[]
+    readonly changed?: number
   }
 }
 
@@ -19,20 +20,24 @@ export class ApiError extends Error {
   /** One of the codes in docs/errors.md and docs/http-api.md; `network` if there was no answer. */
   readonly code: string
   readonly fields: readonly FieldMistake[]
+  /** The number of things that were changed all the same. */
+  readonly changed: number
 
-  constructor(status: number, code: string, message: string, fields: readonly FieldMistake[] = []) {
+  constructor(status: number, code: string, message: string, fields: readonly FieldMistake[] = [], changed = 0) {
     super(message)
     this.status = status
     this.code = code
     this.fields = fields
+    this.changed = changed
   }
 }
 
 /** The error in an answer; a proxy's answer has none of ours. */
 export async function toldError(response: Response): Promise<ApiError> {
   const told = (await response.json().catch(() => ({}))) as ToldFailure
-  const { code = 'unknown', message = `The server answered with status ${response.status}.`, fields } = told.error ?? {}
-  return new ApiError(response.status, code, message, fields)
+  const { code = 'unknown', fields, changed, ...rest } = told.error ?? {}
+  const { message = `The server answered with status ${response.status}.` } = rest
+  return new ApiError(response.status, code, message, fields, changed)
 }
 
 export function messageOf(error: unknown): string {

@@ -62,8 +62,10 @@ export async function takeAction(): Promise<void> {
     }
     leaveAction()
   } catch (error) {
-    const fields = error instanceof ApiError ? error.fields.map(({ path, message }) => `${path}: ${message}`) : []
-    standing.value = { ...standing.value, isRunning: false, error: [messageOf(error), ...fields].join('\n') }
+    const told = error instanceof ApiError ? error : undefined
+    const fields = told?.fields.map(({ path, message }) => `${path}: ${message}`) ?? []
+    const changed = standing.value.changed + (told?.changed ?? 0)
+    standing.value = { ...standing.value, changed, isRunning: false, error: [messageOf(error), ...fields].join('\n') }
   }
 }
 

@@ -8,7 +8,7 @@ import { exactly, mistakesIn } from '../../core/values/option-check.js'
 import type { Access, KnownViewer } from '../access.js'
 import type { ApiRequest } from '../api-request.js'
 import { type Audit, tellAudit } from '../audit.js'
-import { failureOf, WebRefusal } from '../failure.js'
+import { changedDespite, failureOf, WebRefusal } from '../failure.js'
 import type { MillWindow } from '../mill-window.js'
 import type { Streams } from '../streams.js'
 import { type Endpoint, type EndpointCall, paramsOf } from './endpoint.js'
@@ -78,8 +78,8 @@ export function apiOf(window: MillWindow, access: Access, streams: Streams): (as
 
 /** The error as a response, in JSON. */
 export function failureResponse(error: unknown, window: MillWindow): Response {
-  const { status, code, message, fields, headers } = failureOf(error, window.mill.logger)
-  return jsonResponse({ error: { code, message, ...defined({ fields }) } }, status, headers)
+  const { status, code, message, fields, changed, headers } = failureOf(error, window.mill.logger)
+  return jsonResponse({ error: { code, message, ...defined({ fields, changed }) } }, status, headers)
 }
 
 function refuseMethod(path: string): never {
@@ -240,7 +240,8 @@ async function audited(
     tellAudit({ ...begun, ...defined({ changed }) }, mill.logger, options.onAction)
     return answer
   } catch (error) {
-    tellAudit({ ...begun, error: failureCode(error) }, mill.logger, options.onAction)
+    const changed = changedDespite(error)
+    tellAudit({ ...begun, ...defined({ changed }), error: failureCode(error) }, mill.logger, options.onAction)
     throw error
   }
 }
