@@ -1,5 +1,7 @@
 /** How a command names a job: by its queue and id, by both in one word, or by its id alone. */
 
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Command } from 'commander'
 import type { JobRecord } from 'millrace'
 import picocolors from 'picocolors'
@@ -218,5 +220,31 @@ describe('the table of jobs', () => {
       code: 2,
       stderr: expect.stringMatching(/from must be a valid Date or ISO-8601 text/),
     })
+  })
+
+  it('an action on the jobs of a task takes those under its aliases too, as their count has them', async () => {
+    const tasks = (code: string) => ({
+      'package.json': '{"type":"module"}',
+      'millrace.config.js': `import { defineTask, millrace } from 'millrace'
+export default millrace({ store: 'sqlite:jobs.db', tasks: [defineTask(${code})] })`,
+    })
+    const files = tasks("{ name: 'send-mail' }")
+    const cwd = project(files)
+    for (const id of ['a', 'b']) await runJson(['enqueue', 'send-mail', '1', '--id', id], { cwd })
+    writeFileSync(
+      join(cwd, 'millrace.config.js'),
+      tasks("{ name: 'send-email', aliases: ['send-mail'] }")['millrace.config.js'],
+    )
+    await runJson('enqueue send-email 1 --id c', { cwd })
+    await runJson('jobs bury default b', { cwd })
+
+    expect(await runJson('jobs count default --task send-email --state ready', { cwd })).toEqual({
+      queues: [{ queue: 'default', count: 2 }],
+    })
+    expect(await runJson('jobs cancel default --task send-email --yes', { cwd })).toEqual({
+      ...{ queue: 'default', cancelled: 2 },
+    })
+    expect(await runJson('morgue revive default --task send-email', { cwd })).toEqual({ queue: 'default', revived: 1 })
+    expect(await run('jobs cancel default --task "send email"', { cwd })).toMatchObject({ code: 2 })
   })
 })

@@ -4,6 +4,8 @@ import type { Command } from 'commander'
 import type { JobFilter, ListFilter } from '../../../client/admin/job-filter.js'
 import type { JobFields } from '../../../core/job/job-fields.js'
 import { defined } from '../../../core/values/defined.js'
+import type { Mill } from '../../../mill/mill.js'
+import { namedTask } from '../../../mill/named-task.js'
 import { eachFlag } from '../../flags.js'
 import { UsageError } from '../../process/exit-code.js'
 import { fieldValueIn } from './one-job-commands.js'
@@ -31,10 +33,19 @@ export function listFilterIn({ group, field, error, text, from, to }: FilterFlag
   return defined({ group, error, text, from, to, fields: field && fieldsIn(field) })
 }
 
-/** The filter of an action, which may be of one task too; undefined if no flag says one. */
-export function filterIn(flags: FilterFlags & { readonly task?: string }): JobFilter | undefined {
-  const filter = defined({ ...listFilterIn(flags), task: flags.task })
+/** The filter of an action on a queue, which may be of one task too, by any of its names; undefined if no flag says one. */
+export function filterIn(
+  mill: Mill,
+  queue: string,
+  flags: FilterFlags & { readonly task?: string },
+): JobFilter | undefined {
+  const task = flags.task === undefined ? undefined : namedTask(mill, flags.task, queue)
+  const filter = defined({ ...listFilterIn(flags), task })
   return Object.keys(filter).length === 0 ? undefined : filter
+}
+
+export function saysFilter({ task, ...flags }: FilterFlags & { readonly task?: string }): boolean {
+  return task !== undefined || Object.keys(listFilterIn(flags)).length > 0
 }
 
 /** Throws `UsageError`. */

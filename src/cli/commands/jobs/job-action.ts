@@ -10,7 +10,7 @@ import { type MillFlags, withJson, withMill } from '../../mill-command.js'
 import { OperationError, UsageError } from '../../process/exit-code.js'
 import { confirm } from '../../terminal/confirmation.js'
 import { count, counted } from '../../terminal/figures.js'
-import { type FilterFlags, filterIn, withFilter } from './filter-flags.js'
+import { type FilterFlags, filterIn, saysFilter, withFilter } from './filter-flags.js'
 import { type JobFacet, jobCommand, jobsNamed } from './job-named.js'
 
 interface ActionFlags extends MillFlags, FilterFlags {
@@ -76,11 +76,10 @@ export function addJobAction(noun: Command, action: JobAction): void {
   withJson(command, `print {"queue","${field}"}`).action((words: [string, ...string[]], flags: ActionFlags) =>
     withMill(flags, async (mill, terminal) => {
       const [first, ...rest] = words
-      const filter = filterIn(flags)
-      const isWhole = flags.all || flags.failed || filter !== undefined
+      const isWhole = flags.all || flags.failed || saysFilter(flags)
       const { queue: name, ids } = isWhole ? { queue: first, ids: rest } : await jobsNamed(mill, action.facet, words)
       const queue = mill.queue(name)
-      const which = whichOf(ids, flags, filter, action.failed !== undefined)
+      const which = whichOf(ids, flags, filterIn(mill, name, flags), action.failed !== undefined)
       if (victims !== undefined && !Array.isArray(which))
         await confirm(async () => {
           const about =
