@@ -155,8 +155,12 @@ function jobSource(window: MillWindow, queue: string, id: string): Source {
   return {
     keeping: 'all',
     begin: async (tell, signal, over) => {
-      const failed = (error: unknown) => tell(failureMessage(error, window.mill.logger))
-      const feed = window.job(queue, id).follow(signal, failed).events()
+      const outage = {
+        failed: (error: unknown) => tell(failureMessage(error, window.mill.logger)),
+        // Says that the failure is over, also if the job has not changed meanwhile.
+        over: () => watched.record().forEach(tell),
+      }
+      const feed = window.job(queue, id).follow(signal, outage).events()
       // `opening` informs its clients.
       const first = await feed.next()
       if (!first.done) watched.heard(first.value)
@@ -206,13 +210,14 @@ class WatchedJob {
     return messages
   }
 
+  /** Its record as it was told last; nothing if it was not. */
+  record(): StreamMessage[] {
+    return this.#record === '' ? [] : [{ event: 'job', data: this.#record }]
+  }
+
   opening(): StreamMessage[] {
     const log = { event: 'log', data: JSON.stringify({ text: this.#log, isGap: false }) }
-    return [
-      ...(this.#record === '' ? [] : [{ event: 'job', data: this.#record }]),
-      ...(this.#log === '' ? [] : [log]),
-      ...(this.hasEnded ? [endMessage] : []),
-    ]
+    return [...this.record(), ...(this.#log === '' ? [] : [log]), ...(this.hasEnded ? [endMessage] : [])]
   }
 }
 

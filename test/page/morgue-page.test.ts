@@ -2,6 +2,7 @@
 
 import { defineTask } from 'millrace'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { StoreUnavailableError } from '#src/core/errors.js'
 import { firstLookMs } from './chromium-program.js'
 import { PageBrowser } from './page-browser.js'
 import { PageHand } from './page-hand.js'
@@ -9,6 +10,7 @@ import { PageScene } from './page-scene.js'
 
 vi.setConfig({ testTimeout: firstLookMs + 120_000 })
 
+const later = defineTask({ name: 'later', queue: 'later', run: async () => {} })
 const pay = defineTask({
   name: 'pay',
   queue: 'pay',
@@ -45,4 +47,38 @@ it('an open group of errors stays open when another of its kind dies, and when t
   await morgue.revive(['pay-4712'])
   await page.reload()
   await hand.told(/^1 job of/)
+})
+
+it('a live page says that the store is away, and no longer than it is', async () => {
+  const browser = await PageBrowser.launch()
+  onTestFinished(() => browser.close())
+  const scene = await PageScene.on('sqlite', { queues: { later: {} }, tasks: [later] })
+  onTestFinished(() => scene.close())
+  await scene.mill.enqueue(later, undefined, { id: 'j', delay: '1h' })
+  const store = await scene.store()
+  const records = store.records!
+  const [get, depth] = [records.get.bind(records), store.depth.bind(store)]
+  let isAway = false
+  const unlessAway = <T>(read: () => Promise<T>): Promise<T> =>
+    isAway ? Promise.reject(new StoreUnavailableError('the store is away.')) : read()
+  Object.assign(records, { get: (...asked: Parameters<typeof get>) => unlessAway(() => get(...asked)) })
+  Object.assign(store, { depth: (...asked: Parameters<typeof depth>) => unlessAway(() => depth(...asked)) })
+  const url = await scene.window()
+  const { page } = await browser.tab()
+  const standing = page.locator('output', { hasText: /Live|Store away|Connecting|Reconnecting/ })
+
+  await PageHand.at(page, `${url}queues/later/jobs/j`)
+  await standing.getByText('Live').waitFor()
+  isAway = true
+  await standing.getByText('Store away').waitFor()
+  isAway = false
+  await standing.getByText('Live').waitFor()
+
+  await PageHand.at(page, url)
+  await standing.getByText('Live').waitFor()
+  isAway = true
+  await standing.getByText('Store away').waitFor()
+  await page.getByRole('link', { name: 'Workers' }).first().click()
+  await page.getByRole('heading', { level: 1, name: 'Workers' }).waitFor()
+  expect(await page.getByText('Store away').count()).toBe(0)
 })

@@ -6,7 +6,7 @@ import { defineTask, type JobRecord } from 'millrace'
 import type { Records } from 'millrace/store'
 import { webHandler } from 'millrace/web'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { StoreRefusedError } from '#src/core/errors.js'
+import { StoreRefusedError, StoreUnavailableError } from '#src/core/errors.js'
 import { EventStream, type Source, Topic } from '#src/web/topic.js'
 import { testMill } from '../test-mill.js'
 import { bearer, mail, type SceneStore, served, token, WebScene } from './web-scene.js'
@@ -125,6 +125,26 @@ describe('the stream of a job', () => {
     await expect(staying.next()).rejects.toThrow('the stream has ended')
     await scene.run(['mail'])
     expect(await late.next('end')).toMatchObject({ event: 'end' })
+  })
+
+  it('tells the job anew after an outage of the store, also if it has not changed', async () => {
+    const scene = await WebScene.on('sqlite')
+    await scene.mill.enqueue(mail, { to: 'ada' }, { id: 'j', delay: '1h' })
+    const store = await (
+      scene.mill as unknown as { adminParts: { connect(): Promise<{ records: Records }> } }
+    ).adminParts.connect()
+    const get = store.records.get.bind(store.records)
+    let isAway = false
+    store.records.get = async (...asked) => {
+      if (isAway) throw new StoreUnavailableError('the store is away.')
+      return get(...asked)
+    }
+    const client = await watch(`${scene.url}/${path}`)
+    const first = await client.next()
+    isAway = true
+    expect(await client.next()).toMatchObject({ event: 'failure', data: { code: 'store-unavailable' } })
+    isAway = false
+    expect(await client.next('job')).toEqual(first)
   })
 
   it.each(['a store that refuses one look', 'a `redact` that throws once'])('goes on anew after %s', async (what) => {

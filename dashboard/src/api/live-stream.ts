@@ -14,15 +14,33 @@ const states = signal<ReadonlyMap<symbol, StreamState>>(new Map())
 /** The worst state of the page's streams; undefined if it has none. */
 export const connection = computed(() => byUrgency.find((state) => [...states.value.values()].includes(state)))
 
+/** Of the streams whose source cannot be read now, why. */
+const failures = signal<ReadonlyMap<symbol, string>>(new Map())
+
+/** Why the store cannot be read now, so that the page shows what was; undefined if no stream says so. */
+export const storeFailure = computed<string | undefined>(() => [...failures.value.values()][0])
+
+/** The map with this value; without one if it is undefined. */
+function withValue<V>(map: ReadonlyMap<symbol, V>, key: symbol, value: V | undefined): ReadonlyMap<symbol, V> {
+  if (map.get(key) === value) return map
+  const next = new Map(map)
+  if (value === undefined) next.delete(key)
+  else next.set(key, value)
+  return next
+}
+
+/** A stream in another state has yet to say whether its source can be read. */
 function tell(stream: symbol, state: StreamState | undefined): void {
-  const next = new Map(states.value)
-  if (state === undefined) next.delete(stream)
-  else next.set(stream, state)
-  states.value = next
+  states.value = withValue(states.value, stream, state)
+  tellFailure(stream, undefined)
+}
+
+function tellFailure(stream: symbol, failure: string | undefined): void {
+  failures.value = withValue(failures.value, stream, failure)
 }
 
 interface LiveStreamOptions {
-  /** The handlers by the name of the event; each receives the event's data. */
+  /** The handlers by the name of the event; each receives the event's data. `failure` becomes `storeFailure` without one. */
   readonly on: Readonly<Record<string, (data: never) => void>>
   /** Called when events may be missing: after a pause or a break. */
   readonly onAgain?: () => void
@@ -32,6 +50,14 @@ interface LiveStreamOptions {
 
 const firstWaitMs = 1_000
 const longestWaitMs = 15_000
+
+interface Failure {
+  readonly message: string
+}
+
+function dataOf(event: Event): unknown {
+  return JSON.parse((event as MessageEvent<string>).data)
+}
 
 /** Opens it; returns the function that closes it. An event `end` closes it too. */
 export function openStream(path: string, { on, onAgain, onLost }: LiveStreamOptions): () => void {
@@ -74,7 +100,11 @@ export function openStream(path: string, { on, onAgain, onLost }: LiveStreamOpti
       onLost?.()
     }
     for (const [name, hear] of Object.entries(on))
-      opened.addEventListener(name, (event) => hear(JSON.parse((event as MessageEvent<string>).data) as never))
+      opened.addEventListener(name, (event) => {
+        tellFailure(own, undefined)
+        hear(dataOf(event) as never)
+      })
+    opened.addEventListener('failure', (event) => tellFailure(own, (dataOf(event) as Failure).message))
     opened.addEventListener('end', over)
   }
   const look = () => {

@@ -3,7 +3,7 @@
  * same object.
  */
 
-import { computed, signal } from '@preact/signals'
+import { computed } from '@preact/signals'
 import { useLayoutEffect } from 'preact/hooks'
 import type { Overview, QueueRow } from '../api/answers.js'
 import { get } from '../api/api-client.js'
@@ -27,9 +27,6 @@ function kept(overview: Overview): Overview {
 
 export const overview = resource<Overview>(async (signal) => kept(await get<Overview>('overview', { signal })))
 
-/** Why the store cannot be read now; undefined if it can. */
-export const storeFailure = signal<string | undefined>(undefined)
-
 export const queueNames = computed(() => overview.data.value?.queues.map(({ name }) => name) ?? [])
 
 /** Keeps the overview live while the component exists. If the stream fails, a request finds out why. */
@@ -38,13 +35,7 @@ export function useLiveOverview(): void {
     return openStream('events', {
       onLost: () => void overview.refresh(),
       on: {
-        overview: (data: Overview) => {
-          storeFailure.value = undefined
-          overview.set(kept(data))
-        },
-        failure: ({ message }: { readonly message: string }) => {
-          storeFailure.value = message
-        },
+        overview: (data: Overview) => overview.set(kept(data)),
       },
     })
   }, [])

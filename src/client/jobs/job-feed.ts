@@ -28,10 +28,18 @@ interface Followed {
   readonly hasCompleted: (seen: Mark | undefined) => Promise<boolean>
 }
 
+/** What hears of an outage of the store, during which the feed waits. */
+export interface OutageEars {
+  /** Called with each failure. */
+  readonly failed: (error: unknown) => void
+  /** Called when the job is read again, before its news. */
+  readonly over: () => void
+}
+
 export class JobFeed {
   readonly #followed: Followed
   readonly #signals: readonly AbortSignal[]
-  readonly #failed: (error: unknown) => void
+  readonly #outage: OutageEars | undefined
   readonly #over = new AbortController()
   readonly #end = () => this.#finish()
   /** Its queue, while the store is told that its result is waited for. */
@@ -44,10 +52,10 @@ export class JobFeed {
   #wake = () => {}
 
   /** The feed ends when one of the `signals` aborts. */
-  constructor(followed: Followed, signals: readonly AbortSignal[], failed: (error: unknown) => void = () => {}) {
+  constructor(followed: Followed, signals: readonly AbortSignal[], outage?: OutageEars) {
     this.#followed = followed
     this.#signals = signals
-    this.#failed = failed
+    this.#outage = outage
   }
 
   events(): AsyncGenerator<JobEvent, undefined> {
@@ -73,11 +81,12 @@ export class JobFeed {
         if (this.#isOver) return
         if ('error' in look) {
           if (!hasCode(look.error, 'store-unavailable')) throw look.error
-          this.#failed(look.error)
+          this.#outage?.failed(look.error)
           await this.#rest(outageDelayMs(failures, systemRandom))
           failures += 1
           continue
         }
+        if (failures > 0) this.#outage?.over()
         failures = 0
         const { job, state } = look
         // Another job has its id since.

@@ -23,7 +23,7 @@ import { resultDropped, type StoredJob } from '../../stores/contract/job-records
 import type { SignalAnswer } from '../../stores/contract/steps.js'
 import type { Store } from '../../stores/contract/store.js'
 import { recordsOf } from '../store-facets.js'
-import { JobFeed } from './job-feed.js'
+import { JobFeed, type OutageEars } from './job-feed.js'
 import { resultIn, wholeRecord } from './job-record.js'
 import { withCause } from './join-cause.js'
 import { type Mark, ResultWatcher, type SentWaits } from './result-watcher.js'
@@ -190,8 +190,8 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
     return this.follow(options.signal).events() as AsyncGenerator<JobEvent<Result, Input>, undefined>
   }
 
-  /** The feed of `events`. `failed`: called with each failure after which it goes on. */
-  follow(signal?: AbortSignal, failed?: (error: unknown) => void): JobFeed {
+  /** The feed of `events`. `outage`: hears of failures after which it goes on. */
+  follow(signal?: AbortSignal, outage?: OutageEars): JobFeed {
     const { watcher, isOrdered, closing } = this.#parts
     const signals = [signal, closing].filter((one) => one !== undefined)
     return new JobFeed(
@@ -201,7 +201,7 @@ export class StoredJobHandle<Result = unknown, Input = unknown> implements JobHa
         hasCompleted: (seen) => this.#hasCompleted(seen),
       },
       signals,
-      failed,
+      outage,
     )
   }
 
