@@ -61,14 +61,19 @@ interface FoundJobs {
 }
 
 const mostQueues = 500
-const queuesPerTrip = 50
 const mostItems = 200
-/** The jobs of a queue that are looked at before the next queue has its turn. */
-const jobsPerTurn = 200
+/** The queues that are asked at once for one job. */
+const queuesPerTrip = 50
+/**
+ * The queues that are asked at once for a page, and the jobs of each before the next queue has its turn: 400 whole records,
+ * which with inputs of 256,000 bytes take about 100 MB.
+ */
+const listsPerTrip = 8
+const jobsPerTurn = 50
 
 /** For an ordered queue both the live job of the id and its entry in the morgue. */
 async function jobsById(window: MillWindow, id: string): Promise<FoundJobs> {
-  return search(window, async ({ name, kind }) => {
+  return search(window, queuesPerTrip, async ({ name, kind }) => {
     const { jobs, morgue } = window.queue(name)
     const live = await jobs.get(id)
     const dead = kind === 'ordered' && live?.state !== 'dead' ? await morgue.get(id) : undefined
@@ -82,7 +87,7 @@ async function jobsLike(
   { task, ...filter }: ListFilter & { readonly task?: string },
 ): Promise<FoundJobs> {
   const isListed = task === undefined ? () => true : window.isOfTask(task)
-  return search(window, async ({ name, cursor }) => {
+  return search(window, listsPerTrip, async ({ name, cursor }) => {
     const page = await window.queue(name).jobs.list({ ...filter, limit: jobsPerTurn, ...defined({ cursor }) })
     return { ...page, jobs: page.jobs.filter(isListed) }
   })
@@ -95,13 +100,17 @@ interface SearchedQueue {
   readonly cursor?: string
 }
 
-async function search(window: MillWindow, look: (queue: SearchedQueue) => Promise<JobPage>): Promise<FoundJobs> {
+async function search(
+  window: MillWindow,
+  perTrip: number,
+  look: (queue: SearchedQueue) => Promise<JobPage>,
+): Promise<FoundJobs> {
   const queues: readonly SearchedQueue[] = (await namedQueues(window.mill)).map(({ name, kind }) => ({ name, kind }))
   const untilAt = searchEnd()
   const items: JobRecord[] = []
   const left = queues.slice(0, mostQueues)
   while (left.length > 0 && items.length < mostItems && systemClock.mono() < untilAt) {
-    const turn = left.splice(0, queuesPerTrip)
+    const turn = left.splice(0, perTrip)
     for (const [i, { jobs, cursor }] of (await Promise.all(turn.map(look))).entries()) {
       items.push(...jobs)
       if (cursor !== undefined) left.push({ ...turn[i]!, cursor })
