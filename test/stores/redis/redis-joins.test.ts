@@ -478,6 +478,75 @@ describe('a join whose members are in several shards', () => {
   })
 })
 
+describe('a join that was to run, and waits again with its revived member,', () => {
+  /** Before this script of the first process the second lets the join die, and revives both. */
+  async function waitingAgainBefore(script: string) {
+    const joins = new RedisJoins()
+    const other = await joins.scene()
+    let seen = 0
+    const scene = await joins.scene(undefined, 1, async (name) => {
+      if (name !== script || ++seen > 1) return
+      await other.records.bury('mail', { ids: ['join'] })
+      await other.records.morgue.revive(members, 'all')
+      await other.records.morgue.revive('mail', 'all')
+    })
+    await scene.join({ sets: { all: { size: 1, onDead: 'go-on' } } })
+    return scene
+  }
+
+  it('hears of its end, though a slow process freezes its fragments only now', async () => {
+    const scene = await waitingAgainBefore('join-freeze')
+    await scene.dies()
+    expect(await scene.state()).toBe('waiting')
+    await scene.completes('"again"')
+    expect([await scene.state(), await scene.ends()]).toEqual(['ready', ['0 completed "again"']])
+  })
+
+  it('hears of its end, though a slow process thaws its fragments a second time', async () => {
+    const joins = new RedisJoins()
+    const other = await joins.scene()
+    let [seen, isThawing] = [0, false]
+    const scene = await joins.scene(undefined, 1, async (name) => {
+      if (!isThawing || name !== 'join-freeze' || ++seen !== 1) return
+      joins.now += 2_000
+      await other.sweep('other')
+      await other.records.morgue.revive(members, 'all')
+      await other.records.morgue.revive('mail', 'all')
+      // Its process dies before it has told of the end.
+      const dying = await joins.scene((script) => script === 'join-reports')
+      await dying.completes('"again"')
+    })
+    await scene.join({ sets: { all: { size: 1, onDead: 'go-on' } } })
+    await scene.dies()
+    isThawing = true
+    await scene.records.bury('mail', { ids: ['join'] })
+    joins.now += 4_000
+    await other.sweep('other')
+    expect([seen, await scene.state(), await scene.ends()]).toEqual([1, 'ready', ['0 completed "again"']])
+  })
+})
+
+it('a join that died again is thawed, though a slow process is done with the thaw of its death before', async () => {
+  const joins = new RedisJoins()
+  const other = await joins.scene()
+  let [seen, isThawing] = [0, false]
+  const scene = await joins.scene(undefined, 1, async (name) => {
+    if (!isThawing || name !== 'join-done' || ++seen !== 1) return
+    await other.records.morgue.revive('mail', 'all')
+    const dying = await joins.scene((script) => script === 'join-reports')
+    await dying.records.bury('mail', { ids: ['join'] })
+  })
+  await scene.join({ sets: { all: { size: 1, onDead: 'go-on' } } })
+  await scene.dies()
+  isThawing = true
+  await scene.records.bury('mail', { ids: ['join'] })
+  joins.now += 2_000
+  await other.sweep('other')
+  await other.records.morgue.revive(members, 'all')
+  await other.records.morgue.revive('mail', 'all')
+  expect([seen, await other.state()]).toEqual([1, 'waiting'])
+})
+
 describe('a join of a later life, whose members have the ids of those of the earlier one,', () => {
   /** Before a script of the first process the second deletes the join and stores it anew. */
   async function replacedBefore(script: string) {

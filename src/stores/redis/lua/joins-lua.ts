@@ -28,7 +28,7 @@ import { memberDeadReason, mostJoinBytes, tooLargeError, tooLargeReason } from '
 import { asFunction } from './lazy-functions-lua.js'
 
 /**
- * The header of a fragment: letter of `onDead`, keeps results (1 or 0), frozen (1 or 0), members, number behind the
+ * The header of a fragment: letter of `onDead`, keeps results (1 or 0), turn (odd: frozen), members, number behind the
  * last one, completed, dead, cancelled, expired, version, bytes of results; of what was told last the members that are
  * outstanding no more, version, bytes; failing ends so far, those told of, number and fate of the first of the others.
  */
@@ -49,8 +49,8 @@ local function told()
   REPORTS = REPORTS or { of = {}, ends = {}, puts = {}, failing = 0 }
   return REPORTS
 end
-local function fragment_with(serial, key, on_dead, keeps, frozen, count, high, c, d, x, e, version, bytes, told_done, told_version, told_bytes, fails, told_fails, fail_number, fail_fate)
-  local f = { serial = serial, key = key, was = version, chunks = {}, on_dead = on_dead, keeps = keeps, frozen = frozen, count = count, high = high, c = c, d = d, x = x, e = e, version = version, bytes = bytes, told_done = told_done, told_version = told_version, told_bytes = told_bytes, fails = fails, told_fails = told_fails, fail_number = fail_number, fail_fate = fail_fate }
+local function fragment_with(serial, key, on_dead, keeps, turn, count, high, c, d, x, e, version, bytes, told_done, told_version, told_bytes, fails, told_fails, fail_number, fail_fate)
+  local f = { serial = serial, key = key, was = version, chunks = {}, on_dead = on_dead, keeps = keeps, turn = turn, frozen = turn % 2, count = count, high = high, c = c, d = d, x = x, e = e, version = version, bytes = bytes, told_done = told_done, told_version = told_version, told_bytes = told_bytes, fails = fails, told_fails = told_fails, fail_number = fail_number, fail_fate = fail_fate }
   told().of[serial] = f
   return f
 end
@@ -141,7 +141,7 @@ function M.flush()
   for serial, f in pairs(REPORTS.of) do
     if f and (f.version ~= f.was or f.is_touched) then
       headers[#headers + 1] = 'h' .. serial
-      headers[#headers + 1] = pack(FORM, f.on_dead, f.keeps, f.frozen, f.count, f.high, f.c, f.d, f.x, f.e, f.version, f.bytes, f.told_done, f.told_version, f.told_bytes, f.fails, f.told_fails, f.fail_number, f.fail_fate) .. f.key
+      headers[#headers + 1] = pack(FORM, f.on_dead, f.keeps, f.turn, f.count, f.high, f.c, f.d, f.x, f.e, f.version, f.bytes, f.told_done, f.told_version, f.told_bytes, f.fails, f.told_fails, f.fail_number, f.fail_fate) .. f.key
       for c, chunk in pairs(f.chunks) do
         if next(chunk.bytes) then
           headers[#headers + 1] = 'b' .. serial .. '.' .. c
@@ -199,12 +199,21 @@ local function end_at(field)
   return kept or nil
 end
 local function is_dead(f, field) return f.d > 0 and sub(end_at(field) or '', 1, 1) == 'd' end
+-- Whether a join is to run: its fragments are frozen on odd turns. A turn is known by its number, which begins anew behind 255.
+function M.turn_of(join)
+  local turn = join.turn or 0
+  return turn % 2 == (join.ran or 0) and turn or turn + 1
+end
+local function turn_to(join, ran)
+  local turn = M.turn_of(join)
+  join.ran, join.turn = ran, (turn % 2 == ran and turn or turn + 1) % 256
+end
 -- A join that was to run has died: until it is revived, ends of its members count again.
 local function thaw(j)
   local record = call('HGET', JOINS, 'j' .. j.id)
   local join = record and cjson.decode(record)
   if not join or join.ran ~= 1 then return end
-  join.ran = 0
+  turn_to(join, 0)
   call('HSET', JOINS, 'j' .. j.id, cjson.encode(join))
   call('ZREM', JOIN_TASKS, 'z' .. j.id)
   call('ZADD', JOIN_TASKS, 'NX', -now, 't' .. j.id)
@@ -310,7 +319,7 @@ local function release(j, join)
   if how == 'd' then due = now + math.min(tonumber(ms), tonumber(bound) or math.huge)
   elseif how == 'r' then due = tonumber(ms) end
   call('ZREM', JOIN_TASKS, 'w' .. j.id)
-  join.ran = 1
+  turn_to(join, 1)
   M.write(j.id, join)
   tell_later('z' .. j.id)
   leave(j)
@@ -403,7 +412,7 @@ function M.revive(j)
     wait(j.id, join)
     M.write(j.id, join)
   elseif join then
-    join.ran = 1
+    turn_to(join, 1)
     M.write(j.id, join)
     call('ZREM', JOIN_TASKS, 't' .. j.id)
     tell_later('z' .. j.id)

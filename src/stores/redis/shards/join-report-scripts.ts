@@ -94,18 +94,22 @@ end
 )
 
 /**
- * ARGV: key of a fragment, 'freeze' or 'thaw', a number of a member.
- * freeze: later ends change nothing, and of up to 1,000 members from this number on those that were revived since are dead
- * again for the join. thaw: ends change something again. Returns the number to go on with, or -1.
+ * ARGV: key of a fragment, a turn of its join, a number of a member.
+ * Odd, freeze: later ends change nothing, and of up to 1,000 members from this number on those that were revived since are
+ * dead again for the join. Even, thaw: ends change something again. If the fragment has had a later turn, a slow process
+ * comes with this one, and nothing changes. Returns the number to go on with, or -1.
  */
 export const freezeScript = joinScript(
   'join-freeze',
   `
-local f, from, more = joins().fragment_of(ARGV[1]), tonumber(ARGV[3]), false
-if not f then return -1 end
-call('ZREM', JOIN_TASKS, 'f' .. f.serial)
-local frozen = ARGV[2] == 'freeze' and 1 or 0
-if f.frozen ~= frozen then f.frozen, f.is_touched = frozen, true end
+local f, turn, from, more = joins().fragment_of(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), false
+local ahead = f and (turn - f.turn) % 256
+if not f or ahead >= 128 then return -1 end
+local frozen = turn % 2
+if ahead > 0 then
+  call('ZREM', JOIN_TASKS, 'f' .. f.serial)
+  f.turn, f.frozen, f.is_touched = turn, frozen, true
+end
 local behind = math.min(from + 1000, f.high)
 if frozen == 1 and f.on_dead == joins().GO_ON and joins().done(f) < f.count then
   for number = from, behind - 1 do joins().stay_dead(f, number) end
@@ -132,7 +136,7 @@ many('HDEL', JOINED, ends)
 for c = math.ceil(first / 4096), math.floor(f.high / 4096) do rest[#rest + 1] = 'b' .. f.serial .. '.' .. c end
 if first > 0 then
   -- The next call goes on from here.
-  f.high, f.frozen, f.is_touched = first, 1, true
+  f.high, f.turn, f.frozen, f.is_touched = first, 1, 1, true
   joins().flush()
 else
   rest[#rest + 1] = 'n' .. f.key
@@ -143,10 +147,12 @@ return first > 0 and 1 or 0
 `,
 )
 
-/** ARGV: a member of \`join-tasks\`. It is done. */
+/** ARGV: a member of \`join-tasks\`, perhaps a turn of its join. It is done, unless the join has had a later turn. */
 export const doneScript = joinScript(
   'join-done',
   `
+local join = ARGV[2] and joins().join(sub(ARGV[1], 2))
+if join and joins().turn_of(join) ~= tonumber(ARGV[2]) then return end
 call('ZREM', JOIN_TASKS, ARGV[1])
 if sub(ARGV[1], 1, 1) == 'x' then call('HDEL', JOINS, ARGV[1]) end
 `,

@@ -20,8 +20,8 @@ import {
   toldScript,
 } from './join-report-scripts.js'
 
-/** What becomes of the fragments of a join, by the kind of the task. */
-const changes = { z: 'freeze', t: 'thaw', x: 'drop' } as const
+/** The kind of a task by which the fragments of a join change: they are frozen, thawed or dropped. */
+type ChangeKind = 'z' | 't' | 'x'
 /** What one look at a shard takes. */
 const mostReports = 100
 /** How far one call follows joins of joins; the rest is for the sweep. */
@@ -56,6 +56,10 @@ export interface RedisJoin {
   readonly life?: string
   /** When it dies if it still waits; -1: never. */
   readonly until_at: number
+  /** Whether it was to run, and has not died since. */
+  readonly ran?: 0 | 1
+  /** How often that has changed; odd: it was to run. Behind 255 comes 0. */
+  readonly turn?: number
 }
 
 /** A fragment as its shard told it. */
@@ -76,6 +80,10 @@ export const onDeadBytes: Readonly<Record<OnDead, number>> = { fail: 102, 'go-on
 
 export function onDeadOf(byte: number): OnDead {
   return byte === onDeadBytes.fail ? 'fail' : byte === onDeadBytes.hold ? 'hold' : 'go-on'
+}
+
+function turnOf({ ran = 0, turn = 0 }: RedisJoin): number {
+  return turn % 2 === ran ? turn : turn + 1
 }
 
 export function partsIn(reply: readonly RedisReply[]): JoinFragment {
@@ -149,7 +157,7 @@ export class RedisJoinReports {
         const kind = textIn(row[0])
         if (kind === 'f') return this.#tell(shard, row, tells)
         const join = JSON.parse(textIn(row[2])) as RedisJoin
-        return this.#changeFragments(shard, kind as keyof typeof changes, textIn(row[1]), join)
+        return this.#changeFragments(shard, kind as ChangeKind, textIn(row[1]), join)
       }),
     )
     for (const one of told) if (one.status === 'rejected') throw one.reason
@@ -193,31 +201,27 @@ export class RedisJoinReports {
   }
 
   /** Freezes, thaws or drops the fragments of a join. Returns whether some are left. */
-  async #changeFragments(
-    home: RedisShard,
-    kind: keyof typeof changes,
-    id: string,
-    { sets }: RedisJoin,
-  ): Promise<boolean> {
-    const how = changes[kind]
+  async #changeFragments(home: RedisShard, kind: ChangeKind, id: string, join: RedisJoin): Promise<boolean> {
+    const turn = turnOf(join)
     const ended = await Promise.all(
-      sets.map(async (set) => {
+      join.sets.map(async (set) => {
         const key = fragmentKey({ queue: home.queue, id }, set.name, set.base)
         const [queue] = await this.#queues.find([set.queue])
         const left = await Promise.all(
-          queue!.shards.map((shard) => (how === 'drop' ? this.#drop(shard, key) : this.#freeze(shard, key, how))),
+          queue!.shards.map((shard) => (kind === 'x' ? this.#drop(shard, key) : this.#freeze(shard, key, turn))),
         )
         return left.includes(true)
       }),
     )
     if (ended.includes(true)) return true
-    await this.#queues.run(home, doneScript, [`${kind}${id}`])
+    await this.#queues.run(home, doneScript, [`${kind}${id}`, ...(kind === 'x' ? [] : [String(turn)])])
     return false
   }
 
-  async #freeze(shard: RedisShard, key: string, how: 'freeze' | 'thaw'): Promise<false> {
+  /** Freezes a fragment on an odd turn of its join, or thaws it on an even one. */
+  async #freeze(shard: RedisShard, key: string, turn: number): Promise<false> {
     for (let from = 0; from >= 0; )
-      from = numberIn(await this.#queues.run(shard, freezeScript, [key, how, String(from)]))
+      from = numberIn(await this.#queues.run(shard, freezeScript, [key, String(turn), String(from)]))
     return false
   }
 
