@@ -11,13 +11,29 @@ describe('an error of a Postgres server', () => {
     ['25P04', 'elsewhere'],
     ['57P01', 'in-doubt'],
     ['08006', 'in-doubt'],
+    ['57P04', 'in-doubt'],
+    ['58030', 'in-doubt'],
+    ['XX000', 'in-doubt'],
     ['28P01', 'refused'],
     ['42501', 'refused'],
     ['53100', 'full'],
+    ['53200', 'again'],
     ['3D000', 'unfit'],
     ['42883', 'corrupt'],
+    ['XX001', 'corrupt'],
+    ['0A000', 'corrupt'],
   ])('with the code %s means: %s', (code, failure) => {
     expect(postgresFailure(reply(code), true)).toBe(failure)
+  })
+
+  it.each([
+    ['XX000', 'elsewhere'],
+    ['58030', 'elsewhere'],
+    ['0A000', 'elsewhere'],
+    ['28P01', 'refused'],
+    ['3D000', 'unfit'],
+  ])('with the code %s while it connects means: %s', (code, failure) => {
+    expect(postgresFailure(reply(code), false, true)).toBe(failure)
   })
 
   it('leaves a call in doubt only if the call may have left', () => {

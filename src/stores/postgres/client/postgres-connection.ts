@@ -202,7 +202,7 @@ export class PostgresConnection {
       } catch (error) {
         if (this.#isClosed) throw new ClosedError('the store')
         if (isMillraceError(error) && !hasCode(error, 'store-unavailable')) throw error
-        const failure = isMillraceError(error) ? 'elsewhere' : postgresFailure(error, hasLeft)
+        const failure = isMillraceError(error) ? 'elsewhere' : postgresFailure(error, hasLeft, live === undefined)
         if ((failure === 'elsewhere' || failure === 'in-doubt') && live !== undefined) this.#drop(live)
         if (failure !== 'again' && failure !== 'locked' && failure !== 'elsewhere')
           throw postgresError(this.#where, error, failure)

@@ -30,19 +30,33 @@ const failures: Readonly<Record<string, PostgresFailure>> = {
   // The server ends the connection: perhaps after the commit, before the answer.
   '57P01': 'in-doubt',
   '57P02': 'in-doubt',
+  '57P04': 'in-doubt',
   '57P05': 'in-doubt',
   '08': 'in-doubt',
+  // A disk, or a pooler or proxy with words of its own: nobody knows how far it came.
+  '58': 'in-doubt',
+  XX000: 'in-doubt',
   '28': 'refused',
   '42501': 'refused',
+  // Out of memory: the transaction was rolled back.
+  '53200': 'again',
   '53': 'full',
+  '22': 'corrupt',
+  '23': 'corrupt',
+  '42': 'corrupt',
+  XX001: 'corrupt',
+  XX002: 'corrupt',
   '3D000': 'unfit',
 }
 
-/** Classifies the error of a call. `hasLeft`: whether the call may have reached the server. */
-export function postgresFailure(error: unknown, hasLeft: boolean): PostgresFailure {
+/**
+ * Classifies the error of a call. `hasLeft`: whether the call may have reached the server. `isConnecting`: whether it came before there was
+ * a session, perhaps from a pooler or a proxy in front of the server.
+ */
+export function postgresFailure(error: unknown, hasLeft: boolean, isConnecting = false): PostgresFailure {
   const code = sqlStateOf(error)
   if (code === undefined) return hasLeft ? 'in-doubt' : 'elsewhere'
-  const failure = failures[code] ?? failures[code.slice(0, 2)] ?? 'corrupt'
+  const failure = failures[code] ?? failures[code.slice(0, 2)] ?? (isConnecting ? 'elsewhere' : 'corrupt')
   return failure === 'in-doubt' && !hasLeft ? 'elsewhere' : failure
 }
 
