@@ -1,5 +1,6 @@
+import { readFileSync, writeFileSync } from 'node:fs'
 import { Socket } from 'node:net'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
 import { postgresDatabase } from '../../worker-postgres.js'
@@ -106,6 +107,30 @@ describe('a connection to Postgres', () => {
     const connection = connectionTo('postgres://postgres@127.0.0.1:1/postgres')
 
     await expect(connection.query('SELECT 1', [])).rejects.toEqual(isUnavailable(false))
+  })
+
+  it('asks again for a password that is refused, if one was accepted before', async () => {
+    const role = `renewed_${process.pid}`
+    const watcher = connectionTo()
+    await watcher.query(`CREATE ROLE ${role} LOGIN PASSWORD 'first'`, [])
+    const hba = (await watcher.query('SHOW hba_file', []))[0]![0] as string
+    const kept = readFileSync(hba, 'utf8')
+    onTestFinished(async () => {
+      writeFileSync(hba, kept)
+      await watcher.query('SELECT pg_reload_conf()', [])
+    })
+    writeFileSync(hba, `host all ${role} all scram-sha-256\n${kept}`)
+    await watcher.query('SELECT pg_reload_conf()', [])
+    const passwords = ['first', 'first', 'second']
+    const password = () => passwords.shift() ?? 'second'
+    const connection = new PostgresConnection({ ...postgresAddress(url), user: role, password }, 'jobs')
+    opened.push(connection)
+    const [[pid]] = (await connection.query('SELECT pg_backend_pid()', [])) as [[number]]
+    await watcher.query(`ALTER ROLE ${role} PASSWORD 'second'`, [])
+    await watcher.query('SELECT pg_terminate_backend($1, 5000)', [pid])
+
+    await expect.poll(() => connection.query('SELECT 1', []).catch(({ code }) => code)).toEqual([[1]])
+    expect(passwords).toEqual([])
   })
 
   it('names a database that is missing', async () => {

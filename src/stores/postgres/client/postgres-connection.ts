@@ -13,7 +13,7 @@ import { outageDelayMs, timerMs } from '../../../core/platform/timer.js'
 import { quoted, type SqlFunction } from '../schema/sql-function.js'
 import { type PostgresAddress, type PostgresHost, postgresAddressText } from './postgres-address.js'
 import { loadPostgresDriver, type MakePostgresClient, type PostgresClient } from './postgres-driver.js'
-import { postgresError, postgresFailure } from './postgres-errors.js'
+import { isLoginRefused, postgresError, postgresFailure } from './postgres-errors.js'
 import { type Backend, endBackend, judgeSession, sessionText } from './postgres-session.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
@@ -202,7 +202,10 @@ export class PostgresConnection {
       } catch (error) {
         if (this.#isClosed) throw new ClosedError('the store')
         if (isMillraceError(error) && !hasCode(error, 'store-unavailable')) throw error
-        const failure = isMillraceError(error) ? 'elsewhere' : postgresFailure(error, hasLeft, live === undefined)
+        const failure =
+          isMillraceError(error) || this.#mayBeRenewed(error)
+            ? 'elsewhere'
+            : postgresFailure(error, hasLeft, live === undefined)
         if ((failure === 'elsewhere' || failure === 'in-doubt') && live !== undefined) this.#drop(live)
         if (failure !== 'again' && failure !== 'locked' && failure !== 'elsewhere')
           throw postgresError(this.#where, error, failure)
@@ -211,6 +214,11 @@ export class PostgresConnection {
         await delay(Math.min(outageDelayMs(failures, systemRandom), leftMs))
       }
     }
+  }
+
+  /** A login that is refused after one was accepted: the function that gives the password may know a new one soon. */
+  #mayBeRenewed(error: unknown): boolean {
+    return this.#wasConnected && typeof this.#address.password === 'function' && isLoginRefused(error)
   }
 
   /** Hears notifications of this channel from when it resolves. Throws as `call` does. */

@@ -60,6 +60,11 @@ export function postgresFailure(error: unknown, hasLeft: boolean, isConnecting =
   return failure === 'in-doubt' && !hasLeft ? 'elsewhere' : failure
 }
 
+/** Whether the server refuses a user or password. */
+export function isLoginRefused(error: unknown): boolean {
+  return sqlStateOf(error)?.startsWith('28') === true
+}
+
 /** The typed error. `where` names the server without secrets. */
 export function postgresError(where: string, error: unknown, failure: PostgresFailure): Error {
   const said = messageOf(error).trimEnd().replace(/\.$/, '')
