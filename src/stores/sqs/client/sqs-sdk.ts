@@ -28,10 +28,10 @@ interface Sdk {
 /** A call without an answer is broken off after this time, with all its tries; a long poll lasts 20 s. */
 const longestAnswerMs = 30_000
 /**
- * The share of that time for one try of a call that does not wait: its connection may be dead without a word, and the next try
- * has another. A beat is answered by that before its lease ends.
+ * A call that does not wait has a third of that time for each of its three tries: its connection may be dead without a word, and
+ * the next try has another. So a beat that is sent at a third of its lease of 30 s is answered before the lease ends.
  */
-const tryShare = 1 / 6
+const mostTries = 3
 const connectMs = 3_000
 
 /**
@@ -49,7 +49,7 @@ export async function openSqs(address: SqsAddress, calls: ApiCalls, answerMs = l
     ...(isLocal ? { credentials: { accessKeyId: 'local', secretAccessKey: 'local' } } : {}),
     // Without the second, the SDK only prints a warning after the first.
     requestHandler: {
-      ...{ requestTimeout: answerMs * tryShare, throwOnRequestTimeout: true },
+      ...{ requestTimeout: answerMs / mostTries, throwOnRequestTimeout: true },
       connectionTimeout: connectMs,
     },
   })

@@ -163,7 +163,8 @@ export interface Anew {
 /**
  * The same job as a message of its own, for a standard queue. SQS counts the receives of a message and lets nobody change it, so
  * a job whose receive must not count, or which comes later than a message may, goes on in another one. Send it before the message
- * itself is deleted: between the two the job exists twice, and is never missing. The first of its forms that the queue takes is sent.
+ * itself is deleted: between the two the job exists twice, and is never missing. Of its forms the first that the queue takes is
+ * sent.
  */
 export function messageAnew(
   { envelope, id, createdAt, messageId }: ReceivedMessage,
