@@ -11,7 +11,9 @@ function brokenStore(): MemoryStore {
   const store = new MemoryStore()
   const refuse = <Read extends (queue: string, ...rest: never[]) => Promise<unknown>>(read: Read) =>
     ((queue, ...rest) =>
-      queue === 'broken' ? Promise.reject(new StoreCorruptError('its keys are not ours')) : read(queue, ...rest)) as Read
+      queue === 'broken'
+        ? Promise.reject(new StoreCorruptError('its keys are not ours'))
+        : read(queue, ...rest)) as Read
   const { throttles } = store
   throttles.state = refuse(throttles.state.bind(throttles))
   throttles.holds = refuse(throttles.holds.bind(throttles))

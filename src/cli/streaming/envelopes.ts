@@ -13,7 +13,7 @@ import type { StoredJob } from '../../stores/contract/job-records.js'
 type WaitingState = 'waiting' | 'scheduled' | 'ready'
 
 /** A job that waits. `stays`: why it should end in its own store; absent: it can move. */
-interface WaitingJob {
+interface ExportedJob {
   readonly job: JobRecord
   readonly stays?: string
 }
@@ -29,7 +29,7 @@ export async function* waitingJobs(
   queue: string,
   states: readonly WaitingState[],
   filter: ListFilter,
-): AsyncGenerator<WaitingJob[]> {
+): AsyncGenerator<ExportedJob[]> {
   const { look, packing } = mill.adminParts
   const records = recordsOf(await look())
   const shown = (job: StoredJob) => recordOf(job, packing)

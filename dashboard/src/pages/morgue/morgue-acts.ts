@@ -58,7 +58,7 @@ export function askForAllDead(verb: MorgueVerb, count: number, { queue, done }: 
 export function askForMatchingDead(verb: MorgueVerb, filter: ShownFilter, { queue, done }: MorgueAsking): void {
   const { text, effect } = words[verb]
   askForMatches({
-    ...{ queue, filter, state: 'dead', path: `morgue/${verb}`, verb: text, effect, states: 'dead' },
+    ...{ queue, filter, takes: ['dead'], state: 'dead', path: `morgue/${verb}`, verb: text, effect, states: 'dead' },
     isDangerous: verb === 'delete',
     done: tell(verb, done),
   })
