@@ -10,14 +10,8 @@ import { sqsError } from './sqs-errors.js'
 
 /** A `SQSClient` of the AWS SDK. Not typed by it, as it need not be installed. */
 export interface SdkClient {
-  send(command: never, options?: SendOptions): Promise<unknown>
+  send(command: never, options?: { readonly abortSignal?: AbortSignal }): Promise<unknown>
   destroy(): void
-}
-
-interface SendOptions {
-  readonly abortSignal: AbortSignal
-  /** In ms, for one try; 0: no limit. */
-  readonly requestTimeout?: number
 }
 
 interface Sdk {
@@ -70,6 +64,7 @@ function apiOf(client: SdkClient, sdk: Sdk, where: string, calls: ApiCalls, answ
       const abortSignal = signal === undefined ? late : AbortSignal.any([signal, late])
       const isPoll = 'WaitTimeSeconds' in input && input.WaitTimeSeconds > 0
       try {
+        // Undeclared, as it is no part of what a client must take: the time for one try, where 0 is no limit.
         const answer = await client.send(command as never, { abortSignal, ...(isPoll ? { requestTimeout: 0 } : {}) })
         calls.made(kind, attemptsIn(answer))
         return answer as SqsCalls[Kind]['output']
