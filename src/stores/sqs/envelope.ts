@@ -50,7 +50,11 @@ export function newEnvelopeText(envelope: Envelope): string {
  */
 export function envelopeForms(envelope: Envelope, added: Partial<Envelope> & DeadLetter): string[] {
   const { error, reason, ...rest } = { ...envelope, ...added }
-  const whole = textOf({ ...rest, ...(reason === undefined ? {} : { reason }), ...(error === undefined ? {} : { error }) })
+  const whole = textOf({
+    ...rest,
+    ...(reason === undefined ? {} : { reason }),
+    ...(error === undefined ? {} : { error }),
+  })
   const bare = textOf({ ...rest, ...reasonWithin(mostBatchBytes - Buffer.byteLength(textOf(rest)), reason) })
   const forms = [...new Set([whole, bare, textOf(envelope)])]
   const fitting = forms.filter((text) => Buffer.byteLength(text) <= mostBatchBytes)
@@ -60,7 +64,8 @@ export function envelopeForms(envelope: Envelope, added: Partial<Envelope> & Dea
 /** As much of the reason as takes at most this many bytes of an envelope. */
 function reasonWithin(bytes: number, reason = ''): DeadLetter {
   const chars = [...reason]
-  while (chars.length > 0 && Buffer.byteLength(`,${escaped({ reason: chars.join('') }).slice(1, -1)}`) > bytes) chars.pop()
+  while (chars.length > 0 && Buffer.byteLength(`,${escaped({ reason: chars.join('') }).slice(1, -1)}`) > bytes)
+    chars.pop()
   return chars.length === 0 ? {} : { reason: chars.join('') }
 }
 
