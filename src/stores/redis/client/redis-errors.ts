@@ -56,7 +56,8 @@ export function failureOf(error: unknown, hasLeft: boolean): RedisFailure {
     /^ERR (?:unknown command|.*\bAUTH\b|The user executing the script can't)/.test(error.message)
   )
     return 'refused'
-  if (/^ERR max number of clients/.test(error.message)) return 'not-executed'
+  // Only a script that has written nothing can be killed.
+  if (/^ERR max number of clients|Script killed by user/.test(error.message)) return 'not-executed'
   return 'corrupt'
 }
 

@@ -50,6 +50,7 @@ it.each<[string, keyof typeof typeOf, RegExp]>([
     'not-executed',
     /SCRIPT KILL/,
   ],
+  [`ERR Script killed by user with SCRIPT KILL... ${script}`, 'not-executed', /killed by user/],
   [`READONLY You can't write against a read only replica. ${script}`, 'not-executed', /is a replica/],
   [`NOREPLICAS Not enough good replicas to write. ${script}`, 'not-executed', /min-replicas-to-write/],
   [
