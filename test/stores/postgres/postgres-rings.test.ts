@@ -147,7 +147,7 @@ it('a process that begins to wait slowly is rung, however many are quicker', asy
 it('a process that hears nothing leaves no row, so that it takes no ring from others', async () => {
   const { address, store, admin, channels } = await scene('&listen=none')
   const waiting = store.wait(['mail'], 60_000, new AbortController().signal)
-  const looks = `SELECT FROM pg_stat_activity WHERE query LIKE '%"${address.schema}".peek\\_1%' AND pid <> pg_backend_pid()`
+  const looks = `SELECT FROM pg_stat_activity WHERE query LIKE '%"${address.schema}".peek\\_2%' AND pid <> pg_backend_pid()`
   await vi.waitFor(async () => expect((await admin.query(looks)).rowCount).toBe(1))
   // Who is closed takes no row away.
   await store.close()
