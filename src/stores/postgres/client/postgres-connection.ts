@@ -13,7 +13,7 @@ import { outageDelayMs, timerMs } from '../../../core/platform/timer.js'
 import { quoted, type SqlFunction } from '../schema/sql-function.js'
 import { type PostgresAddress, type PostgresHost, postgresAddressText } from './postgres-address.js'
 import { loadPostgresDriver, type MakePostgresClient, type PostgresClient } from './postgres-driver.js'
-import { isLoginRefused, postgresError, postgresFailure } from './postgres-errors.js'
+import { isLoginRefused, isOfOneCall, postgresError, postgresFailure } from './postgres-errors.js'
 import { type Backend, endBackend, judgeSession, sessionText } from './postgres-session.js'
 
 /** How long a call waits for a connection, or is tried again, in all. */
@@ -206,7 +206,8 @@ export class PostgresConnection {
           isMillraceError(error) || this.#mayBeRenewed(error)
             ? 'elsewhere'
             : postgresFailure(error, hasLeft, live === undefined)
-        if ((failure === 'elsewhere' || failure === 'in-doubt') && live !== undefined) this.#drop(live)
+        const isLost = failure === 'elsewhere' || (failure === 'in-doubt' && !isOfOneCall(error))
+        if (isLost && live !== undefined) this.#drop(live)
         if (failure !== 'again' && failure !== 'locked' && failure !== 'elsewhere')
           throw postgresError(this.#where, error, failure)
         const leftMs = endsAt - systemClock.mono()

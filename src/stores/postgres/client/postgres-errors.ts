@@ -65,6 +65,11 @@ export function isLoginRefused(error: unknown): boolean {
   return sqlStateOf(error)?.startsWith('28') === true
 }
 
+/** Whether the server answered one call with an error and keeps the session, in which other calls may be under way. */
+export function isOfOneCall(error: unknown): boolean {
+  return (error as { severity?: unknown } | undefined)?.severity === 'ERROR'
+}
+
 /** The typed error. `where` names the server without secrets. */
 export function postgresError(where: string, error: unknown, failure: PostgresFailure): Error {
   const said = messageOf(error).trimEnd().replace(/\.$/, '')

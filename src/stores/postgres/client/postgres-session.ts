@@ -46,10 +46,12 @@ type SessionColumns = [
 
 /**
  * Ends a process of the server, and waits for its end, at most 2 s. Takes a `Backend`. Returns no row if it has ended
- * before, and false if it has not ended yet.
+ * before, and false if it has not ended yet. After a failover another server answers: none of its own processes is meant, nor
+ * one of another role.
  */
 export const endBackend = `SELECT pg_catalog.pg_terminate_backend(pid, 2000) FROM pg_catalog.pg_stat_activity
-  WHERE pid OPERATOR(pg_catalog.=) $1 AND backend_start OPERATOR(pg_catalog.<=) pg_catalog.to_timestamp($2)`
+  WHERE pid OPERATOR(pg_catalog.=) $1 AND backend_start OPERATOR(pg_catalog.<=) pg_catalog.to_timestamp($2)
+    AND usename OPERATOR(pg_catalog.=) session_user AND backend_type OPERATOR(pg_catalog.=) 'client backend'`
 
 /**
  * The first statement of a session. `announced`: the process that the server said it would be. A pooler says another, and what
