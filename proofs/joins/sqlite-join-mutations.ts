@@ -33,16 +33,24 @@ export const sqliteJoinMutations = mutationsIn(`
 ! joins that die
 @ sqlite/work/sqlite-completion.js
 * members that complete together are unheard
-- this.#report(queue, own[i], placesOf(line.slice(at + 1)), results?.[i]);
-+ void 0;
+- if (looked.members > 0)
++ if (looked.members < 0)
 ! the ends of members
 * a member that completes alone is unheard
 - if (places !== null)
 + if (places === undefined)
 ! the ends of members
+* members of one set that complete together are unheard
+- this.#report(queue, own, least, results);
++ void 0;
+! the ends of members
+* members of several sets that complete together are unheard
+- this.#report(queue, [own[i]], places, [results?.[i]]);
++ void 0;
+! the ends of members
 * the results of members that complete are not handed over
-- left: result }
-+ left: {} }
+- placeRowsIn(places), fate: 'completed', left }
++ placeRowsIn(places), fate: 'completed', left: [] }
 ! the ends of members
 @ sqlite/work/sqlite-crash.js
 * a member is unheard that crashes after its cancellation was asked for
@@ -124,8 +132,8 @@ export const sqliteJoinMutations = mutationsIn(`
 + void set;
 ! the ends of members
 * only the first join of a member hears of its end
-- of report.places) {
-+ of report.places.slice(0, 1)) {
+- of places) {
++ of places.slice(0, 1)) {
 ! the ends of members
 * the death of a join by its member is unheard by the joins that wait for it
 - this.#host.jobs.bury(queue, job, reason, error, now);
@@ -141,8 +149,8 @@ export const sqliteJoinMutations = mutationsIn(`
 + counts[fate] += 2;
 ! the ends of members
 * ends that come together count twice
-- counts.completed += kept.length;
-+ counts.completed += 2 * kept.length;
+- counts.completed += 1;
++ counts.completed += 2;
 ! the ends of members
 * a dead member that is deleted is reported again, though its set went on
 -  || onDead === 'go-on'

@@ -46,6 +46,24 @@ export interface JoinSetRow {
   readonly dead: number
   readonly cancelled: number
   readonly expired: number
+  readonly bits: Uint8Array
+}
+
+/** The members of a set of which its own row says who has ended. Of the others each chunk of so many has a row. */
+export const chunkSize = 4_096
+
+/** One bit for each member of a chunk, the lowest first: whether it has ended. Rows have no zero bytes at the end. */
+export function bitsIn(stored: Uint8Array | undefined): Uint8Array {
+  const bits = new Uint8Array(chunkSize / 8)
+  if (stored !== undefined) bits.set(stored)
+  return bits
+}
+
+/** The bits as a row has them. */
+export function storedBits(bits: Uint8Array): Uint8Array {
+  let length = bits.length
+  while (length > 0 && bits[length - 1] === 0) length -= 1
+  return bits.subarray(0, length)
 }
 
 /** A set as one transaction holds it. */
@@ -54,20 +72,23 @@ export interface HeldSet extends Omit<StoredSet, 'size' | 'added' | 'counts' | '
   size: number | undefined
   added: number
   readonly counts: Record<Fate, number>
+  /** Of the members of the first chunk. */
+  readonly bits: Uint8Array
 }
 
 export function heldSet(row: JoinSetRow): HeldSet {
-  const { sid, is_many, on_dead, keeps_results, size, added, completed, dead, cancelled, expired } = row
+  const { sid, is_many, on_dead, keeps_results, size, added, completed, dead, cancelled, expired, bits } = row
   return {
     sid,
     ...{ name: fromStored(row.name), queue: row.queue, ids: fromStored(row.ids), isMany: is_many === 1 },
     ...{ onDead: on_dead, keepsResults: keeps_results === 1, size: size ?? undefined, added },
     counts: { completed, dead, cancelled, expired },
+    bits: bitsIn(bits),
   }
 }
 
 /** `oldest`: of the members that have not ended or are held, the first. */
-export function storedSet({ sid: _, size, ...set }: HeldSet, oldest: number | undefined): StoredSet {
+export function storedSet({ sid: _, bits: __, size, ...set }: HeldSet, oldest: number | undefined): StoredSet {
   return { ...set, ...(size === undefined ? {} : { size }), ...(oldest === undefined ? {} : { oldest }) }
 }
 
@@ -107,58 +128,34 @@ export function isNeverSealed(sets: readonly Pick<HeldSet, 'size'>[]): boolean {
   return sets.some(({ size }) => size === undefined)
 }
 
-/** A place of a member, as its row has it. */
-export type PlaceRow = readonly [queue: string, id: string, set: string, number: number, onDead: OnDead, keeps: 0 | 1]
+/**
+ * A place of a member, as its row has it. The number is null or left out if the id of the member ends with it; without more
+ * than three parts the rest is 'fail' and 1. So most members of a set have the same text.
+ */
+export type PlaceRow = readonly [
+  ...[queue: string, id: string, set: string],
+  ...[number?: number | null, onDead?: OnDead, keeps?: 0 | 1],
+]
 
-/** The places of a member, as its row has them. */
-export function placesText(places: readonly MemberOf[]): string {
-  const rows = places.map(
-    ({ join, set, number, onDead, keepsResults }): PlaceRow => [
-      ...([join.queue, join.id, set, number] as const),
-      ...([onDead, keepsResults ? 1 : 0] as const),
-    ],
-  )
-  return JSON.stringify(rows)
+/** The places of a member, as its row has them. `id`: that of the member; without it no number is left out. */
+export function placesText(places: readonly MemberOf[], id = ''): string {
+  return JSON.stringify(places.map((place) => placeRow(place, id)))
 }
 
-/** The same for a member with this place alone, but for its number: what is before that, and what is behind it. */
-export function placeTextAround({
-  join,
-  set,
-  onDead,
-  keepsResults,
-}: MemberOf): readonly [before: string, behind: string] {
-  const before = JSON.stringify([join.queue, join.id, set])
-  return [`[${before.slice(0, -1)},`, `,${JSON.stringify(onDead)},${keepsResults ? 1 : 0}]]`]
+function placeRow({ join, set, number, onDead, keepsResults }: MemberOf, id: string): PlaceRow {
+  const isInId = id.endsWith(`.${number}`)
+  if (isInId && onDead === 'fail' && keepsResults) return [join.queue, join.id, set]
+  return [join.queue, join.id, set, isInId ? null : number, onDead, keepsResults ? 1 : 0]
 }
 
 export function placeRowsIn(text: string): PlaceRow[] {
   return JSON.parse(text) as PlaceRow[]
 }
 
-/**
- * Reads the places of members, one text after the other. Those of one set differ in the number alone: only the first of
- * them is parsed.
- */
-export function placeReader(): (text: string) => readonly PlaceRow[] {
-  let last: PlaceRow | undefined
-  let [before, behind] = ['', '']
-  return (text) => {
-    if (last !== undefined && text.startsWith(before) && text.endsWith(behind)) {
-      const number = Number(text.slice(before.length, -behind.length))
-      // Otherwise there is more than one place between them.
-      if (Number.isInteger(number)) return [[last[0], last[1], last[2], number, last[4], last[5]]]
-    }
-    const rows = placeRowsIn(text)
-    last = rows[0]!
-    ;[before, behind] = placeTextAround(placesIn(text)[0]!)
-    return rows
-  }
-}
-
-export function placesIn(text: string): MemberOf[] {
-  return placeRowsIn(text).map(([queue, id, set, number, onDead, keeps]) => ({
-    ...{ join: { queue, id }, set, number },
+/** The places of the member with this id. */
+export function placesIn(text: string, member: string): MemberOf[] {
+  return placeRowsIn(text).map(([queue, id, set, number, onDead = 'fail', keeps = 1]) => ({
+    ...{ join: { queue, id }, set, number: number ?? Number(member.slice(member.lastIndexOf('.') + 1)) },
     ...{ onDead, keepsResults: keeps === 1 },
   }))
 }

@@ -51,7 +51,7 @@ export function storedJob(queue: string, row: Row): StoredJob {
         : present({ payload: valueFromStored(result), codec: row['result_codec'] }),
     error: valueFromStored(row['error']),
     reason: valueFromStored(row['reason']),
-    memberOf: row['places'] && placesIn(String(row['places'])),
+    memberOf: row['places'] && placesIn(String(row['places']), String(row['id'])),
     isJoin: Number(row['noted'] ?? 0) & noteBits.join ? true : null,
   }) as unknown as StoredJob
 }

@@ -25,6 +25,22 @@ export function isAt(set: Pick<NewSet, 'queue' | 'ids' | 'isMany'>, number: numb
   return set.queue === queue && memberId(set, number) === id
 }
 
+/** The number of the member that has this id; undefined: none has it. Called for each end of a member. */
+export function numberOf({ ids, isMany }: Pick<NewSet, 'ids' | 'isMany'>, id: string): number | undefined {
+  if (!isMany) return id === ids ? 0 : undefined
+  const from = ids.length + 1
+  if (id.length <= from || id.charCodeAt(from - 1) !== point || !id.startsWith(ids)) return undefined
+  let number = 0
+  for (let at = from; at < id.length; at += 1) {
+    const digit = id.charCodeAt(at) - zero
+    if (digit < 0 || digit > 9 || (digit === 0 && at === from && id.length > from + 1)) return undefined
+    number = 10 * number + digit
+  }
+  return number
+}
+
+const [point, zero] = ['.', '0'].map((sign) => sign.charCodeAt(0)) as [number, number]
+
 /**
  * What an end does to the join. `'done'`: the member is outstanding no more. `'held'`: it is outstanding until it is
  * revived and completes. `'fails'`: the join is dead.

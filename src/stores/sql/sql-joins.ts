@@ -5,7 +5,7 @@
 
 import type { FailedJoin } from '../contract/joins.js'
 import type { NewJob } from '../contract/new-job.js'
-import { type HeldSet, heldSet, type JoinRow, type JoinSetRow, newJoinRow } from '../rows/join-row.js'
+import { type HeldSet, heldSet, type JoinRow, type JoinSetRow, newJoinRow, storedBits } from '../rows/join-row.js'
 import { toStored } from '../rows/stored-text.js'
 import { all, first, run, type SqlSteps } from './sql-steps.js'
 
@@ -46,13 +46,13 @@ export function* writeJoin({ rid, late_at, seal_by, due_at, bytes, cancelling }:
 }
 
 /**
- * Writes what changes of a set. A server would leave out the counts: no settle may wait for the row of another, so it
- * would count the rows of `join_end` when somebody asks.
+ * Writes what changes of a set. A server would leave out the counts and the bits: no settle may wait for the row of
+ * another, so it would count the rows of `join_end` when somebody asks.
  */
-export function* writeSet({ sid, size, added, counts }: HeldSet): SqlSteps<void> {
+export function* writeSet({ sid, size, added, counts, bits }: HeldSet): SqlSteps<void> {
   yield* run(
-    'UPDATE join_set SET size = ?, added = ?, completed = ?, dead = ?, cancelled = ?, expired = ? WHERE sid = ?',
-    ...[size ?? null, added, counts.completed, counts.dead, counts.cancelled, counts.expired, sid],
+    'UPDATE join_set SET size = ?, added = ?, completed = ?, dead = ?, cancelled = ?, expired = ?, bits = ? WHERE sid = ?',
+    ...[size ?? null, added, counts.completed, counts.dead, counts.cancelled, counts.expired, storedBits(bits), sid],
   )
 }
 

@@ -131,8 +131,8 @@ export function repairJoins({ db, joins, clock }: SqliteTransaction, { name: que
   const members = setsOf(db, qid).flatMap((row) => [...lostIn(db, joins.ends, row)].map((lost) => ({ row, lost })))
   for (const { row, lost } of members) {
     const { set, number, fate, error } = lost
-    const place = [queue, row.join_id, set.name, number, set.onDead, 1] as const
-    joins.report({ queue: set.queue, id: memberId(set, number), places: [place], fate, left: { error } })
+    const places = [[queue, row.join_id, set.name, number] as const]
+    joins.report({ queue: set.queue, ids: [memberId(set, number)], places, fate, left: [{ error }] })
   }
   joins.deliver()
   if (members.length > 0) done.push(`reported the ends of ${members.length} members that are not there, or have ended`)

@@ -31,6 +31,29 @@ export const joining = joinConcern('joins', [], {
     assert.deepEqual(await scene.ends('one'), ['0 completed "rates"'])
   },
 
+  async 'single members are heard whose ids end with numbers'(scene) {
+    const one = { size: 1, isMany: false }
+    await scene.join({
+      sets: { first: { ...one, ids: 'rates.0' }, second: { ...one, ids: 'rates.7', onDead: 'go-on' } },
+    })
+    const place0 = (await scene.records.get(members, 'rates.0'))?.memberOf?.[0]
+    assert.deepEqual([place0?.set, place0?.number], ['first', 0])
+    await scene.completes('"first"')
+    await scene.completes('"second"')
+    assert.equal(await scene.state(), 'ready')
+    assert.deepEqual(await scene.ends('second'), ['0 completed "second"'])
+  },
+
+  async 'members of several joins that complete in one settle are all reported, beside other jobs'(scene) {
+    await scene.join({ id: 'first', sets: { all: 3, rest: { size: 2, onDead: 'go-on' } } })
+    await scene.join({ id: 'second', sets: { all: 4 } })
+    await scene.enqueue(['plain'], { queue: members })
+    const claims = await scene.members()
+    await scene.store.settle(claims.map(({ queue, id, fence }) => ({ queue, id, fence, kind: 'complete' as const })))
+    assert.deepEqual([await scene.state('first'), await scene.state('second')], ['ready', 'ready'])
+    assert.deepEqual(await scene.ends('rest', 0, 10, 'first'), ['0 completed', '1 completed'])
+  },
+
   async 'a join whose sets are empty is ready at once'(scene) {
     await scene.join({ sets: { all: 0 } })
     assert.equal(await scene.state(), 'ready')

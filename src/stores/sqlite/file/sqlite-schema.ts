@@ -299,9 +299,9 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  * - `join_job` has a row for each join that has not ended. `late_at`, `seal_by` and `due_at` are on the wall clock;
  *   `due_at` is null unless the join waits.
  * - `join_set` has the sets, with the counts of their ends. `rid` is null once the join has ended and its members and ends
- *   are still to be deleted.
- * - `join_bits` has one bit for each member, 4,096 in a row, the lowest first: whether it has ended. So a report that comes
- *   twice changes nothing. Zero bytes at the end are left out.
+ *   are still to be deleted. `bits` has one bit for each of the first 4,096 members, the lowest first: whether it has ended.
+ *   So a report that comes twice changes nothing. Zero bytes at the end are left out.
+ * - `join_bits` has those of further members, 4,096 in a row. Most sets have none there: a report writes one page.
  * - `join_end` has how members have ended, and what they left; `join_page` the results of several that completed together,
  *   with their numbers, as JSON: those of 1,000 × `page` and the following 999 members. A member that has completed and
  *   left nothing is in neither.
@@ -338,7 +338,8 @@ CREATE TABLE join_set (
   completed INTEGER NOT NULL DEFAULT 0,
   dead INTEGER NOT NULL DEFAULT 0,
   cancelled INTEGER NOT NULL DEFAULT 0,
-  expired INTEGER NOT NULL DEFAULT 0
+  expired INTEGER NOT NULL DEFAULT 0,
+  bits BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX join_set_of ON join_set (rid);
 CREATE TABLE join_bits (sid INTEGER NOT NULL, chunk INTEGER NOT NULL, bits BLOB NOT NULL, PRIMARY KEY (sid, chunk)) WITHOUT ROWID;

@@ -1,6 +1,6 @@
 /**
  * Who has ended in the sets of the joins of a SQLite store, and with what: the rows that a report changes, and the counts
- * of their set. A member that has completed and left nothing has its bit in `join_bits`, and nothing else.
+ * of their set. A member that has completed and left nothing has its bit, and nothing else.
  *
  * Bits fit here because one connection writes at a time. On a server a settle would wait for the row of another's bits:
  * there each outstanding member needs a row of its own.
@@ -9,7 +9,7 @@
 import { type Payload, payloadBytes } from '../../../core/values/codec.js'
 import type { MemberEnd } from '../../contract/joins.js'
 import type { Fate } from '../../contract/new-join.js'
-import { cancelledFate, deadFate, fates, type HeldSet } from '../../rows/join-row.js'
+import { bitsIn, cancelledFate, chunkSize, deadFate, fates, type HeldSet, storedBits } from '../../rows/join-row.js'
 import { present } from '../../rows/stored-job.js'
 import { payloadToStored, type SqlValue, valueFromStored } from '../../rows/stored-text.js'
 import { stepLimit } from '../../rules/bounds.js'
@@ -28,21 +28,20 @@ export type ReportedEnd = ForJoins & { readonly fate: Fate }
 const fewestTogether = 4
 const longestTogether = 2_048
 
-/** The members of a chunk of bits, and those of a page of results. Handlers read results by such pages. */
-const chunkSize = 4_096
+/** The members of a page of results. Handlers read results by such pages. */
 const pageSize = 1_000
 
-/** The number of a member that has completed, and its result, if that is kept. */
-export type CompletedRow = readonly [number: number, result?: string]
+/** The number of a member that has completed, with its result if that is kept. */
+export type CompletedRow = number | readonly [number: number, result: string]
 
 /** Undefined: such an end is not kept together with others. */
 export function completedRow(number: number, keeps: boolean, { payload, codec }: ForJoins): CompletedRow | undefined {
   if (codec !== undefined) return undefined
-  if (payload === undefined || !keeps) return [number]
+  if (payload === undefined || !keeps) return number
   return typeof payload === 'string' && payload.length <= longestTogether ? [number, payload] : undefined
 }
 
-/** One bit for each member, the lowest first: whether it has ended. */
+/** The bits of members behind the first chunk of their set. */
 interface Chunk {
   readonly sid: number
   readonly number: number
@@ -118,7 +117,7 @@ export class SqliteJoinEnds {
   keep(set: HeldSet, number: number, end: ReportedEnd): number | undefined {
     const { sid, onDead, counts } = set
     if (number >= set.added) return undefined
-    if (this.#mark(sid, number)) return this.#keepEnd(set, number, end)
+    if (this.#mark(set, number)) return this.#keepEnd(set, number, end)
     if (end.fate !== 'cancelled' || onDead === 'go-on' || this.#goForGood.run(sid, number).changes === 0)
       return undefined
     counts.dead -= 1
@@ -138,9 +137,14 @@ export class SqliteJoinEnds {
   /** Like `keep`, for many that have completed. Returns the bytes of all results that are kept. */
   keepCompleted(set: HeldSet, rows: readonly CompletedRow[]): number {
     const { sid, counts } = set
-    const kept = rows.filter(([number]) => number < set.added && this.#mark(sid, number))
-    counts.completed += kept.length
-    const results = kept.filter((row): row is [number, string] => row.length === 2).sort(([a], [b]) => a - b)
+    const results: Exclude<CompletedRow, number>[] = []
+    for (const row of rows) {
+      const number = typeof row === 'number' ? row : row[0]
+      if (number >= set.added || !this.#mark(set, number)) continue
+      counts.completed += 1
+      if (typeof row !== 'number') results.push(row)
+    }
+    results.sort(([a], [b]) => a - b)
     for (let from = 0; from < results.length; ) {
       const page = pageOf(results[from]![0])
       let to = from + 1
@@ -154,27 +158,32 @@ export class SqliteJoinEnds {
   }
 
   /** A dead member waits again. False: it was not dead for this join. */
-  takeBack({ sid, counts }: HeldSet, number: number): boolean {
-    if (this.#takeBack.run(sid, number).changes === 0) return false
-    const [chunk, byte, bit] = this.#placeOf(sid, number)
-    chunk.bits[byte]! &= ~bit
-    this.#changed.add(chunk)
-    counts.dead -= 1
+  takeBack(set: HeldSet, number: number): boolean {
+    if (this.#takeBack.run(set.sid, number).changes === 0) return false
+    this.#bitsToChange(set, number)[byteOf(number)]! &= ~bitOf(number)
+    set.counts.dead -= 1
     return true
   }
 
   /** Returns false if the member has ended before. */
-  #mark(sid: number, number: number): boolean {
-    const [chunk, byte, bit] = this.#placeOf(sid, number)
-    if (chunk.bits[byte]! & bit) return false
-    chunk.bits[byte]! |= bit
-    this.#changed.add(chunk)
+  #mark(set: HeldSet, number: number): boolean {
+    if (this.#hasEnded(set, number)) return false
+    this.#bitsToChange(set, number)[byteOf(number)]! |= bitOf(number)
     return true
   }
 
-  #placeOf(sid: number, number: number): readonly [chunk: Chunk, byte: number, bit: number] {
-    const at = number % chunkSize
-    return [this.#chunk(sid, (number - at) / chunkSize), at >> 3, 1 << (at & 7)]
+  #hasEnded(set: HeldSet, number: number): boolean {
+    return (this.#bitsOf(set, number)[byteOf(number)]! & bitOf(number)) !== 0
+  }
+
+  /** The bits of the chunk of this member. Those of the first chunk are written with the row of the set. */
+  #bitsOf(set: HeldSet, number: number): Uint8Array {
+    return number < chunkSize ? set.bits : this.#chunk(set.sid, Math.floor(number / chunkSize)).bits
+  }
+
+  #bitsToChange(set: HeldSet, number: number): Uint8Array {
+    if (number >= chunkSize) this.#changed.add(this.#chunk(set.sid, Math.floor(number / chunkSize)))
+    return this.#bitsOf(set, number)
   }
 
   #chunk(sid: number, number: number): Chunk {
@@ -185,9 +194,8 @@ export class SqliteJoinEnds {
     }
     let chunk = chunks.get(number)
     if (chunk === undefined) {
-      chunk = { sid, number, bits: new Uint8Array(chunkSize / 8) }
       const stored = this.#bits.get(sid, number) as { bits: Uint8Array } | undefined
-      if (stored !== undefined) chunk.bits.set(stored.bits)
+      chunk = { sid, number, bits: bitsIn(stored?.bits) }
       chunks.set(number, chunk)
     }
     return chunk
@@ -196,12 +204,10 @@ export class SqliteJoinEnds {
   // What is read
 
   /** The members that were added and have not ended, from `from` on in the order of their numbers. */
-  *outstanding({ sid, added }: HeldSet, from = 0): Generator<number, void, undefined> {
-    for (let number = from; number < added; number += 1) {
-      const [{ bits }, byte, bit] = this.#placeOf(sid, number)
-      if (bits[byte] === 255) number |= 7
-      else if ((bits[byte]! & bit) === 0) yield number
-    }
+  *outstanding(set: HeldSet, from = 0): Generator<number, void, undefined> {
+    for (let number = from; number < set.added; number += 1)
+      if (this.#bitsOf(set, number)[byteOf(number)] === 255) number |= 7
+      else if (!this.#hasEnded(set, number)) yield number
   }
 
   /** The first member that has not ended or is held. */
@@ -220,21 +226,16 @@ export class SqliteJoinEnds {
       for (const [number, payload] of JSON.parse(ends) as [number, string][])
         left.set(number, { number, fate: 'completed', payload })
     const ends: MemberEnd[] = []
-    for (let number = from; number < behind; number += 1) {
-      const [{ bits }, byte, bit] = this.#placeOf(set.sid, number)
-      if (bits[byte]! & bit) ends.push(left.get(number) ?? { number, fate: 'completed' })
-    }
+    for (let number = from; number < behind; number += 1)
+      if (this.#hasEnded(set, number)) ends.push(left.get(number) ?? { number, fate: 'completed' })
     return ends
   }
 
   /** The members by their fates, counted anew. */
-  countsOf({ sid, added }: HeldSet): Record<Fate, number> {
+  countsOf(set: HeldSet): Record<Fate, number> {
     let ended = 0
-    for (let number = 0; number < added; number += 1) {
-      const [{ bits }, byte, bit] = this.#placeOf(sid, number)
-      if (bits[byte]! & bit) ended += 1
-    }
-    const others = this.#counts.get(sid) as Record<'dead' | 'cancelled' | 'expired', number>
+    for (let number = 0; number < set.added; number += 1) if (this.#hasEnded(set, number)) ended += 1
+    const others = this.#counts.get(set.sid) as Record<'dead' | 'cancelled' | 'expired', number>
     return { ...others, completed: ended - others.dead - others.cancelled - others.expired }
   }
 
@@ -259,9 +260,9 @@ export class SqliteJoinEnds {
     return false
   }
 
-  /** Writes the bits that have changed. */
+  /** Writes the bits that have changed, but for those of the rows of sets. */
   flush(): void {
-    for (const { sid, number, bits } of this.#changed) this.#writeBits.run(sid, number, withoutZeros(bits))
+    for (const { sid, number, bits } of this.#changed) this.#writeBits.run(sid, number, storedBits(bits))
     this.#changed = new Set()
   }
 
@@ -269,6 +270,14 @@ export class SqliteJoinEnds {
     this.#chunks = new Map()
     this.#changed = new Set()
   }
+}
+
+function byteOf(number: number): number {
+  return (number % chunkSize) >> 3
+}
+
+function bitOf(number: number): number {
+  return 1 << (number & 7)
 }
 
 function pageOf(number: number): number {
@@ -280,11 +289,4 @@ function endIn({ number, fate, codec, error, payload }: EndRow): MemberEnd {
     ...{ number, fate: fates[fate]!, codec, error: valueFromStored(error) },
     payload: valueFromStored(payload),
   }) as unknown as MemberEnd
-}
-
-/** Without the zero bytes at the end. */
-function withoutZeros(bits: Uint8Array): Uint8Array {
-  let length = bits.length
-  while (length > 0 && bits[length - 1] === 0) length -= 1
-  return bits.subarray(0, length)
 }

@@ -15,7 +15,9 @@ import {
   isComplete,
   memberDeadError,
   memberDeadReason,
+  memberId,
   mostJoinBytes,
+  numberOf,
   tooLargeError,
   tooLargeReason,
 } from '../../rules/join-rules.js'
@@ -44,12 +46,17 @@ const mostKept = 64
 /** Results of more bytes than this, or ends of more members than `stepLimit`, are deleted step by step. */
 const mostDropped = 1_048_576
 
-/** The end of a member, with its places as its row has them. */
-interface MemberReport extends JobKey {
+const nothing: ForJoins = {}
+
+/** The end of members of a queue that have the same places, as their rows have them. Only completed ones come together. */
+interface MemberReport {
+  readonly queue: string
+  readonly ids: readonly string[]
   readonly places: readonly PlaceRow[]
   /** Revived: the member was dead, and waits again. */
   readonly fate: Fate | 'revived'
-  readonly left: ForJoins
+  /** What each leaves. Absent: nothing. */
+  readonly left?: readonly (ForJoins | undefined)[] | undefined
 }
 
 /** A member, with its places as its row has them. */
@@ -138,12 +145,12 @@ export class SqliteJoins implements JoinNews {
 
   // What happens to their jobs
 
-  ended(rid: number, fate: MemberReport['fate'], left: ForJoins = {}): void {
-    const { places, ...member } = this.#placesOf.get(rid) as PlacedRow
-    this.report({ ...member, places: placeRowsIn(places), fate, left })
+  ended(rid: number, fate: MemberReport['fate'], left?: ForJoins): void {
+    const { queue, id, places } = this.#placesOf.get(rid) as PlacedRow
+    this.report({ queue, ids: [id], places: placeRowsIn(places), fate, left: [left] })
   }
 
-  /** Takes the end of a member, or that it was revived, to be delivered before the commit. */
+  /** Takes the end of members, or that one was revived, to be delivered before the commit. */
   report(report: MemberReport): void {
     this.#reports.push(report)
   }
@@ -203,22 +210,34 @@ export class SqliteJoins implements JoinNews {
     return reports.reverse()
   }
 
-  #take(report: MemberReport, now: number): void {
-    if (report.fate === 'revived') this.#keepCompleted(now)
-    for (const [queue, id, name, number] of report.places) {
+  #take({ queue: from, ids, places, fate, left }: MemberReport, now: number): void {
+    if (fate === 'revived') this.#keepCompleted(now)
+    for (const [queue, id, name, place] of places) {
       const join = this.find(queue, id)
       const set = join?.sets.find((one) => one.name === name)
-      if (join === undefined || set === undefined || !this.isOpen(join)) continue
-      if (!isAt(set, number, report)) continue
-      const { fate, left } = report
-      if (fate === 'revived') {
-        if (this.ends.takeBack(set, number)) this.#changed.add(set)
-        continue
+      if (join === undefined || set === undefined || set.queue !== from || !this.isOpen(join)) continue
+      for (let i = 0; i < ids.length; i += 1) {
+        const number = numberAt(set, place, ids[i]!)
+        if (number !== undefined) this.#takeEnd(join, set, number, fate, left?.[i] ?? nothing, now)
       }
-      const row = fate === 'completed' ? completedRow(number, set.keepsResults, left) : undefined
-      if (row === undefined) this.#keep(join, set, number, { ...left, fate }, now)
-      else this.#keepLater(join, set, row)
     }
+  }
+
+  #takeEnd(
+    join: WorkingJoin,
+    set: HeldSet,
+    number: number,
+    fate: MemberReport['fate'],
+    left: ForJoins,
+    now: number,
+  ): void {
+    if (fate === 'revived') {
+      if (this.ends.takeBack(set, number)) this.#changed.add(set)
+      return
+    }
+    const row = fate === 'completed' ? completedRow(number, set.keepsResults, left) : undefined
+    if (row === undefined) this.#keep(join, set, number, { ...left, fate }, now)
+    else this.#keepLater(join, set, row)
   }
 
   #keepLater(join: WorkingJoin, set: HeldSet, row: CompletedRow): void {
@@ -418,6 +437,12 @@ export class SqliteJoins implements JoinNews {
     this.#cutPlaces = undefined
     this.forgetHeld()
   }
+}
+
+/** The number of the member with this place; undefined: another job has its id. */
+function numberAt(set: HeldSet, place: number | null | undefined, id: string): number | undefined {
+  if (place === undefined || place === null) return numberOf(set, id)
+  return memberId(set, place) === id ? place : undefined
 }
 
 /** No queue name contains a space. */

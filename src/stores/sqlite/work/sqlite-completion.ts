@@ -6,7 +6,7 @@
 import { startedAtOf } from '../../contract/job-beat.js'
 import type { KeptResult, SettleItem } from '../../contract/settle.js'
 import { noteBits, running } from '../../rows/job-row.js'
-import { type PlaceRow, placeReader, placeRowsIn } from '../../rows/join-row.js'
+import { placeRowsIn } from '../../rows/join-row.js'
 import { bounded } from '../../rows/queue-row.js'
 import { storedOrNull } from '../../rows/stored-text.js'
 import type { Statement } from '../file/sqlite-driver.js'
@@ -65,20 +65,31 @@ export function itemsOf(completions: Completions): SettleItem[] {
   })
 }
 
-function resultsOf({ results }: Completions): (KeptResult | undefined)[] | undefined {
+function resultsOf({ results }: Completions): LeftResults | undefined {
   if (results === undefined) return undefined
   return (JSON.parse(results) as (string | null)[]).map((payload) =>
     payload === null ? undefined : { payload, onlyForJoins: true },
   )
 }
 
+/** What each job of a settle leaves to its joins. Absent: none leaves anything. */
+type LeftResults = (KeptResult | undefined)[]
+
 /** The jobs of a settle that were found, some with more than their row. `rids` and `stepped` are JSON arrays. */
 interface NotedRow {
   readonly rids: string
   readonly found: number
-  /** Lines: the index of a member among the ids, a space and its places. */
-  readonly members: string | null
   readonly stepped: string
+  /** How many are members, and the first and the last of their places. */
+  readonly members: number
+  readonly least: string | null
+  readonly most: string | null
+}
+
+/** A member, by its index among the ids of the settle. */
+interface MemberRow {
+  readonly i: number
+  readonly places: string
 }
 
 /** A single job that was found, and may have more than its row. */
@@ -94,8 +105,7 @@ interface Bunch {
   readonly ids: string[]
   /** The index of each job in the settle. */
   readonly places: number[]
-  /** What each leaves to its joins. Absent: none leaves anything. */
-  results?: (KeptResult | undefined)[]
+  results?: LeftResults
 }
 
 export class SqliteCompletion {
@@ -105,6 +115,7 @@ export class SqliteCompletion {
   readonly #look: Statement
   readonly #lookOrdered: Statement
   readonly #lookNoted: Statement
+  readonly #placesOf: Statement
   readonly #dropSteps: Statement
   readonly #keep: Statement
 
@@ -120,13 +131,13 @@ export class SqliteCompletion {
     const together = `${found} ${held(among, '?3')}`
     this.#look = db.prepare(together)
     this.#lookOrdered = db.prepare(`${together} AND successor_stamp IS NULL`)
-    // A line for each member. Places have no other line breaks, because they are JSON.
-    const members = "group_concat(json_each.key || ' ' || places, char(10)) AS members"
-    const stepped = `json_group_array(rid) FILTER (WHERE noted & ${noteBits.steps}) AS stepped`
     const tied = noteBits.member | noteBits.steps | noteBits.reports
+    const stepped = `json_group_array(rid) FILTER (WHERE noted & ${noteBits.steps}) AS stepped`
     this.#lookNoted = db.prepare(
-      `${found}, ${members}, ${stepped} FROM json_each(?2) CROSS JOIN job ON qid = ?1 AND job.id = json_each.value
-         WHERE state = 2 AND fence = ?3 AND remember_ms = 0 AND noted & ~${tied} = 0`,
+      `${found}, ${stepped}, count(places) AS members, min(places) AS least, max(places) AS most ${held(among, '?3', `noted & ~${tied} = 0`)}`,
+    )
+    this.#placesOf = db.prepare(
+      'SELECT json_each.key AS i, places FROM json_each(?2) CROSS JOIN job ON qid = ?1 AND job.id = json_each.value WHERE places IS NOT NULL',
     )
     this.#dropSteps = db.prepare('DELETE FROM step WHERE rid IN (SELECT value FROM json_each(?))')
     const part = (n: number) => `json_each.value ->> ${n}`
@@ -168,13 +179,7 @@ export class SqliteCompletion {
   }
 
   /** Changes nothing and returns false if one of the jobs needs more than this. Each is then settled by itself. */
-  #endIds(
-    queue: QueueRow,
-    fence: number,
-    ids: string,
-    count: number,
-    results?: readonly (KeptResult | undefined)[],
-  ): boolean {
+  #endIds(queue: QueueRow, fence: number, ids: string, count: number, results?: LeftResults): boolean {
     if (results !== undefined || queue.membered === 1) return this.#endNoted(queue, fence, ids, count, results)
     const look = queue.kind === 'plain' ? this.#look : this.#lookOrdered
     const { rids, found } = look.get(queue.qid, ids, fence) as { rids: string; found: number }
@@ -186,33 +191,27 @@ export class SqliteCompletion {
   }
 
   /** Like `#endIds`, if some of the jobs may be members of joins or have steps. */
-  #endNoted(
-    queue: QueueRow,
-    fence: number,
-    ids: string,
-    count: number,
-    results?: readonly (KeptResult | undefined)[],
-  ): boolean {
-    const own = JSON.parse(ids) as string[]
-    // One that is named twice would be found twice.
-    if (new Set(own).size !== count) return false
+  #endNoted(queue: QueueRow, fence: number, ids: string, count: number, results?: LeftResults): boolean {
     const looked = this.#lookNoted.get(queue.qid, ids, fence) as NotedRow
     if (looked.found !== count) return false
+    if (looked.members > 0) this.#reportAll(queue, ids, looked, results)
     this.#transaction.jobs.deleteRows(looked.rids, count)
     if (looked.stepped !== '[]') this.#dropSteps.run(looked.stepped)
     this.#ended(queue, count)
-    if (looked.members === null) return true
-    const placesOf = placeReader()
-    for (const line of looked.members.split('\n')) {
-      const at = line.indexOf(' ')
-      const i = Number(line.slice(0, at))
-      this.#report(queue, own[i]!, placesOf(line.slice(at + 1)), results?.[i])
-    }
     return true
   }
 
-  #report({ name }: QueueRow, id: string, places: readonly PlaceRow[], result: KeptResult = {}): void {
-    this.#transaction.joins.report({ queue: name, id, places, fate: 'completed', left: result })
+  /** All members of one set have the same places, or nearly so, and are reported together. */
+  #reportAll(queue: QueueRow, ids: string, { members, found, least, most }: NotedRow, results?: LeftResults): void {
+    const own = JSON.parse(ids) as string[]
+    if (members === found && least === most) this.#report(queue, own, least!, results)
+    else
+      for (const { i, places } of this.#placesOf.all(queue.qid, ids) as MemberRow[])
+        this.#report(queue, [own[i]!], places, [results?.[i]])
+  }
+
+  #report({ name: queue }: QueueRow, ids: readonly string[], places: string, left?: LeftResults): void {
+    this.#transaction.joins.report({ queue, ids, places: placeRowsIn(places), fate: 'completed', left })
   }
 
   /** Keeps the results of jobs. Returns the ids of those that it has ended; the others need more than this. */
@@ -248,8 +247,7 @@ export class SqliteCompletion {
         this.#transaction.lanes.count(queue, { state: running, suspect: 0, grp }, -1)
         this.#transaction.lanes.refresh(queue, grp)
       }
-      if (places !== null)
-        this.#report(queue, id, placeRowsIn(places), item.kind === 'complete' ? item.result : undefined)
+      if (places !== null) this.#report(queue, [id], places, [item.kind === 'complete' ? item.result : undefined])
     }
     this.#ended(queue, 1)
     return true

@@ -16,7 +16,7 @@ import {
   takenBy,
   waiting,
 } from '../../rows/job-row.js'
-import { placesText, placeTextAround } from '../../rows/join-row.js'
+import { placesText } from '../../rows/join-row.js'
 import { payloadDigest } from '../../rows/payload-row.js'
 import { bounded, isBusy, isLimited, positionOf, share } from '../../rows/queue-row.js'
 import { payloadToStored } from '../../rows/stored-text.js'
@@ -84,10 +84,9 @@ export class SqliteEnqueue {
     this.#insertAlike = insertMany('?7', '?8')
     this.#insertMixed = insertMany('value ->> 2', 'value ->> 3')
     // A number that is bound is a real one: its text would end with '.0'.
-    const number = 'CAST(?9 AS INTEGER) + key'
     this.#insertMembers = transaction.db.prepare(
       `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload, noted, places)
-       SELECT ?1, ?10 || (${number}), ?7, ?2 + ?3 * key, ?4 + key, ?8, ?5, ?5, value, ${noteBits.member}, ?11 || (${number}) || ?12
+       SELECT ?1, ?10 || (CAST(?9 AS INTEGER) + key), ?7, ?2 + ?3 * key, ?4 + key, ?8, ?5, ?5, value, ${noteBits.member}, ?11
        FROM json_each(?6)`,
     )
     this.#takeBack = transaction.db.prepare('DELETE FROM job WHERE rid BETWEEN ? AND ?')
@@ -278,7 +277,7 @@ export class SqliteEnqueue {
     const first = nextStamp(queue.last_stamp, now)
     const [position, step] = [positionOf(queue, first), positionOf(queue, 1)]
     const values = [queue.qid, position, step, first, now, payloads, kind.task, kind.rememberMs, place.number, ids]
-    const ran = this.#insertMembers.run(...values, ...placeTextAround(place))
+    const ran = this.#insertMembers.run(...values, placesText([place], `${ids}${place.number}`))
     const [added, last] = [Number(ran.changes), Number(ran.lastInsertRowid)]
     if (added < count) {
       if (added > 0) changeSome(this.#takeBack, added, last - added + 1, last)
@@ -387,7 +386,7 @@ export class SqliteEnqueue {
     const { join, memberOf, fields, reportsDeath } = job
     const tied = (join ? noteBits.join : 0) | (memberOf ? noteBits.member : 0)
     const noted = tied | (fields ? noteBits.notes : 0) | (reportsDeath ? noteBits.reports : 0)
-    const places = memberOf === undefined ? null : placesText(memberOf)
+    const places = memberOf === undefined ? null : placesText(memberOf, id)
     const { changes, lastInsertRowid } = this.#insertNoted.run(...values, expires, noted, places)
     this.#noted = Number(lastInsertRowid)
     if (changes !== 1) return false
