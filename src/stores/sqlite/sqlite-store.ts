@@ -30,10 +30,9 @@ import { absenceOf } from './sqlite-examine.js'
 import { sqliteTraits } from './sqlite-traits.js'
 import { Ringing, SqliteWait } from './sqlite-wait.js'
 import { SqliteThreadClient, type StartThread } from './thread/sqlite-thread-client.js'
-import { sentForm } from './work/sqlite-bare-call.js'
+import { graphCallOf, sentForm } from './work/sqlite-bare-call.js'
 import { claimsOf } from './work/sqlite-claim-text.js'
 import { completionsOf } from './work/sqlite-completion.js'
-import { graphCallOf } from './work/sqlite-member-run.js'
 import { SqliteUserEnqueue } from './work/sqlite-user-enqueue.js'
 
 interface SqliteDescriptor {

@@ -5,8 +5,7 @@
 
 import { expect, it, onTestFinished } from 'vitest'
 import type { EnqueueCall, NewJob } from '#src/stores/contract/new-job.js'
-import { bareOf, jobsOf, sentForm } from '#src/stores/sqlite/work/sqlite-bare-call.js'
-import { graphCallOf, idsIn, membersIn } from '#src/stores/sqlite/work/sqlite-member-run.js'
+import { bareOf, graphCallOf, jobsOf, sentForm } from '#src/stores/sqlite/work/sqlite-bare-call.js'
 import { job, SqliteScene } from './sqlite-scene.js'
 
 const callOf = (...jobs: NewJob[]) => ({ callId: 'call', queue: 'work', jobs })
@@ -128,8 +127,7 @@ it('members in a row travel as text behind the other jobs, and the text yields t
   const { jobs, runs } = graph(job('join'), ...rows, ...more)
 
   expect(jobs.map(({ id }) => id)).toEqual(['join'])
-  expect(runs!.flatMap(membersIn)).toEqual([...rows, ...more])
-  expect(runs!.flatMap(idsIn)).toEqual([...rows, ...more].map(({ id }) => id))
+  expect(runs!.flatMap(jobsOf)).toEqual([...rows, ...more])
   expect(runs!.map(({ count, units, heaviest }) => [count, units, heaviest])).toEqual([
     [5, 37, 8],
     [4, 17, 7],

@@ -1,15 +1,23 @@
 /**
  * A bare call of an enqueue: a call whose jobs have nothing special, as text. One statement inserts all of them from this
- * text, and no job is copied for the other thread as an object.
+ * text, and no job is copied for the other thread as an object. Members of one set of a join, one after the other, are bare
+ * too: nearly all members are such.
  */
 
 import type { EnqueueCall, Enqueued, NewJob } from '../../contract/new-job.js'
+import type { MemberOf } from '../../contract/new-join.js'
 import { fromStored, toStored } from '../../rows/stored-text.js'
 import { weightOf } from '../../rules/claim-weight.js'
 
 /** A call of `Store.enqueue`, or one without an id, which is never sent again. */
 export interface SqliteEnqueueCall extends Omit<EnqueueCall, 'callId'> {
   readonly callId: string | undefined
+}
+
+/** A call of a graph. */
+export interface SqliteGraphCall extends EnqueueCall {
+  /** Members, which come behind its jobs. */
+  readonly runs?: readonly BareCall[]
 }
 
 export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
@@ -30,13 +38,21 @@ export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
 export interface BareKind {
   readonly task: string
   readonly rememberMs: number
+  readonly members?: BareMembers
+}
+
+/** Members of one set, with numbers from that of the first one on. */
+export interface BareMembers {
+  readonly first: MemberOf
+  /** What their ids have before the numbers. */
+  readonly ids: string
 }
 
 type BareRow = readonly [id: string, payload: string, task?: string, rememberMs?: number]
 type BareJob = NewJob & { readonly payload: string }
 
 /** The jobs of a smaller call are inserted one by one: a text of them all would cost more. */
-export const fewestTogether = 4
+const fewestTogether = 4
 const longestTogether = 2_048
 
 /** The calls in the form in which they are sent to the thread, and a function that gives each its answers. */
@@ -64,8 +80,11 @@ function runOf(calls: readonly EnqueueCall[]): BareCall | undefined {
 /** The call as text; undefined if it is small or one of its jobs is not bare. */
 export function bareOf({ jobs, ...call }: SqliteEnqueueCall): BareCall | undefined {
   if (jobs.length < fewestTogether || !jobs.every(isBare)) return undefined
-  const [{ task, rememberMs }] = jobs as readonly BareJob[] as [BareJob]
+  const [{ id, task, rememberMs, memberOf }] = jobs as readonly BareJob[] as [BareJob]
   const areAlike = jobs.every((job) => job.task === task && job.rememberMs === rememberMs)
+  const areMembers = jobs.some((job) => job.memberOf !== undefined)
+  if (areMembers && !jobs.every((job, i) => i === 0 || follows(jobs[i - 1]!, job))) return undefined
+  const members = areMembers && { members: { first: memberOf![0]!, ids: beforeNumber(id, memberOf![0]!) } }
   const rows: BareRow[] = []
   let [units, heaviest] = [0, 0]
   for (const job of jobs) {
@@ -76,7 +95,7 @@ export function bareOf({ jobs, ...call }: SqliteEnqueueCall): BareCall | undefin
   }
   return {
     ...call,
-    ...(areAlike ? { kind: { task, rememberMs } } : {}),
+    ...(areAlike && { kind: { task, rememberMs, ...members } }),
     rows: JSON.stringify(rows),
     count: rows.length,
     units,
@@ -84,21 +103,56 @@ export function bareOf({ jobs, ...call }: SqliteEnqueueCall): BareCall | undefin
   }
 }
 
+/** The call with its last jobs as text, as far as they are members. */
+export function graphCallOf(call: EnqueueCall): SqliteGraphCall {
+  const { jobs, queue } = call
+  const runs: BareCall[] = []
+  let end = jobs.length
+  while (call.hasNewIds && end > 0) {
+    let from = end - 1
+    while (from > 0 && isBare(jobs[from - 1]!) && follows(jobs[from - 1]!, jobs[from]!)) from -= 1
+    const run = bareOf({ callId: undefined, hasNewIds: true, queue, jobs: jobs.slice(from, end) })
+    if (run?.kind?.members === undefined) break
+    runs.unshift(run)
+    end = from
+  }
+  return runs.length === 0 ? call : { ...call, jobs: jobs.slice(0, end), runs }
+}
+
+/** Whether it is like the other one, and the member behind it, as its id says too. */
+function follows(before: NewJob, job: NewJob): boolean {
+  if (job.task !== before.task || job.rememberMs !== before.rememberMs) return false
+  const [[one], [next]] = [before.memberOf ?? [], job.memberOf ?? []]
+  if (one === undefined || next === undefined || next.number !== one.number + 1) return false
+  const isOfJoin = one.join.id === next.join.id && one.join.queue === next.join.queue
+  const isOfSet =
+    isOfJoin && one.set === next.set && one.onDead === next.onDead && one.keepsResults === next.keepsResults
+  const ids = beforeNumber(before.id, one)
+  return isOfSet && ids.endsWith('.') && before.id === `${ids}${one.number}` && job.id === `${ids}${next.number}`
+}
+
+function beforeNumber(id: string, { number }: MemberOf): string {
+  return id.slice(0, -String(number).length)
+}
+
 export function jobsOf(call: SqliteEnqueueCall | BareCall): readonly NewJob[] {
   if ('jobs' in call) return call.jobs
-  return (JSON.parse(call.rows) as BareRow[]).map(([id, payload, task, rememberMs]) => ({
+  const first = call.kind?.members?.first
+  return (JSON.parse(call.rows) as BareRow[]).map(([id, payload, task, rememberMs], i) => ({
     ...{ id, payload: fromStored(payload), priority: 0 },
-    ...(call.kind ?? { task: task!, rememberMs: rememberMs! }),
+    ...{ task: call.kind?.task ?? task!, rememberMs: call.kind?.rememberMs ?? rememberMs! },
+    ...(first && { memberOf: [{ ...first, number: first.number + i }] }),
   }))
 }
 
 /**
- * Whether the job is ready at once, has no group, the default priority and nothing else special, and has a short
- * payload that JSON carries unchanged.
+ * Whether the job is ready at once, has no group, the default priority and nothing else special, but for one place as a
+ * member, and has a short payload that JSON carries unchanged.
  */
-export function isBare(job: NewJob): job is BareJob {
+function isBare(job: NewJob): job is BareJob {
   const { task, payload, priority, codec, meta, group = '', score, arrival, delayMs, runAt, expiresMs, ifWaiting } = job
-  if (job.join !== undefined || job.memberOf !== undefined || job.fields !== undefined || job.reportsDeath) return false
+  if (job.join !== undefined || job.fields !== undefined || job.reportsDeath) return false
+  if (job.memberOf !== undefined && job.memberOf.length !== 1) return false
   const isReady = !delayMs && runAt === undefined && expiresMs === undefined && ifWaiting === undefined
   const hasNoPlace = priority === 0 && score === undefined && arrival === undefined
   const hasNothing = hasNoPlace && codec === undefined && meta === undefined && group === ''

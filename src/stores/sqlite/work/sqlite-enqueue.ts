@@ -27,8 +27,14 @@ import type { Statement } from '../file/sqlite-driver.js'
 import { changeSome } from '../rows/sqlite-job.js'
 import type { QueueRow } from '../rows/sqlite-queue.js'
 import type { SqliteTransaction } from '../rows/sqlite-transaction.js'
-import { type BareCall, bareOf, jobsOf, type SqliteEnqueueCall } from './sqlite-bare-call.js'
-import { idsIn, type MemberRun, membersIn, type SqliteGraphCall } from './sqlite-member-run.js'
+import {
+  type BareCall,
+  type BareMembers,
+  bareOf,
+  jobsOf,
+  type SqliteEnqueueCall,
+  type SqliteGraphCall,
+} from './sqlite-bare-call.js'
 
 /** A member of the graph that is being added. Of members in a row it is the last. */
 interface ComingMember {
@@ -75,20 +81,19 @@ export class SqliteEnqueue {
     )
     // Most jobs are ready and need no further values. Each value that is not bound saves 2 % of an insert.
     this.#insertBare = insert('', '')
-    const insertMany = (task: string, rememberMs: string) =>
+    const insertMany = (
+      task: string,
+      rememberMs: string,
+      more: readonly [columns: string, values: string] = ['', ''],
+    ) =>
       transaction.db.prepare(
-        `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload)
-         SELECT ?1, value ->> 0, ${task}, ?2 + ?3 * key, ?4 + key, ${rememberMs}, ?5, ?5, value ->> 1 FROM json_each(?6)`,
+        `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload${more[0]})
+         SELECT ?1, value ->> 0, ${task}, ?2 + ?3 * key, ?4 + key, ${rememberMs}, ?5, ?5, value ->> 1${more[1]} FROM json_each(?6)`,
       )
     // SQLite parses a row anew for each value that is read from it, which takes an eighth of an insert.
     this.#insertAlike = insertMany('?7', '?8')
+    this.#insertMembers = insertMany('?7', '?8', [', noted, places', `, ${noteBits.member}, ?9`])
     this.#insertMixed = insertMany('value ->> 2', 'value ->> 3')
-    // A number that is bound is a real one: its text would end with '.0'.
-    this.#insertMembers = transaction.db.prepare(
-      `INSERT OR IGNORE INTO job (qid, id, task, position, stamp, remember_ms, created_at, updated_at, payload, noted, places)
-       SELECT ?1, ?10 || (CAST(?9 AS INTEGER) + key), ?7, ?2 + ?3 * key, ?4 + key, ?8, ?5, ?5, value, ${noteBits.member}, ?11
-       FROM json_each(?6)`,
-    )
     this.#takeBack = transaction.db.prepare('DELETE FROM job WHERE rid BETWEEN ? AND ?')
     this.#keepCreatedAt = transaction.db.prepare('UPDATE job SET created_at = ? WHERE qid = ? AND id = ?')
     this.#memory = transaction.db.prepare('SELECT until FROM remembered WHERE qid = ? AND id = ?')
@@ -123,7 +128,7 @@ export class SqliteEnqueue {
     try {
       for (const [i, { callId, jobs, runs = [] }] of calls.entries()) {
         const added = this.#addEach(queues[i]!, jobs, now)
-        for (const run of runs) added.push(...this.#addMembers(queues[i]!, run, now))
+        for (const run of runs) added.push(...this.#addAll(queues[i]!, run, run, now))
         known.remember(queues[i]!, callId, added)
       }
     } finally {
@@ -144,7 +149,7 @@ export class SqliteEnqueue {
       refused: { queue: queue.name, id },
       as,
     })
-    const first = jobs[0]?.id ?? (runs[0] && idsIn(runs[0])[0])
+    const first = jobs[0]?.id ?? (runs[0] && jobsOf(runs[0])[0]!.id)
     if (first === undefined) return undefined
     if (queue.draining) return refusal(first, 'draining')
     const ids = new Set<string>()
@@ -202,7 +207,11 @@ export class SqliteEnqueue {
       const added = this.#countNew(queue, jobsOf(call), now)
       if (added > 0 && added > room) return all(count, 'full')
     }
-    if (bare !== undefined && this.#addTogether(queue, bare, now)) return all(count, 'added')
+    return this.#addAll(queue, call, bare, now)
+  }
+
+  #addAll(queue: QueueRow, call: SqliteEnqueueCall | BareCall, bare: BareCall | undefined, now: number): Enqueued[] {
+    if (bare !== undefined && this.#addTogether(queue, bare, now)) return all(bare.count, 'added')
     return this.#addEach(queue, jobsOf(call), now)
   }
 
@@ -253,10 +262,22 @@ export class SqliteEnqueue {
     const { rows, kind, count, heaviest, hasNewIds = false } = call
     // Ids of users may be remembered.
     if (queue.remembered > 0 && !hasNewIds) return false
+    const members = kind?.members
+    if (members !== undefined && this.#areMembersAlready(queue, members)) return false
     const first = nextStamp(queue.last_stamp, now)
     const [position, step] = [positionOf(queue, first), positionOf(queue, 1)]
     const values = [queue.qid, position, step, first, now, rows]
-    const ran = kind ? this.#insertAlike.run(...values, kind.task, kind.rememberMs) : this.#insertMixed.run(...values)
+    const ran =
+      members !== undefined
+        ? this.#insertMembers.run(
+            ...values,
+            kind!.task,
+            kind!.rememberMs,
+            placesText([members.first], idIn(members, 0)),
+          )
+        : kind
+          ? this.#insertAlike.run(...values, kind.task, kind.rememberMs)
+          : this.#insertMixed.run(...values)
     const [added, last] = [Number(ran.changes), Number(ran.lastInsertRowid)]
     if (added < count) {
       // The rows of one statement are numbered one after the other.
@@ -266,32 +287,10 @@ export class SqliteEnqueue {
     this.#transaction.weight.addWeight(queue, heaviest)
     queue.last_stamp = first + added - 1
     queue.ready += added
+    if (members !== undefined) this.#enter(queue, idIn(members, count - 1), [placeIn(members, count - 1)])
     if (!isLimited(queue)) this.#transaction.ring(queue)
     else for (const { id } of jobsOf(call)) this.#transaction.ringFor(queue, id, now)
     return true
-  }
-
-  /** Adds members in a row with one statement, and rings. */
-  #addMembers(queue: QueueRow, run: MemberRun, now: number): Enqueued[] {
-    const { first: place, ids, payloads, kind, count, heaviest } = run
-    const first = nextStamp(queue.last_stamp, now)
-    const [position, step] = [positionOf(queue, first), positionOf(queue, 1)]
-    const values = [queue.qid, position, step, first, now, payloads, kind.task, kind.rememberMs, place.number, ids]
-    const ran = this.#insertMembers.run(...values, placesText([place], `${ids}${place.number}`))
-    const [added, last] = [Number(ran.changes), Number(ran.lastInsertRowid)]
-    if (added < count) {
-      if (added > 0) changeSome(this.#takeBack, added, last - added + 1, last)
-      return this.#addEach(queue, membersIn(run), now)
-    }
-    this.#transaction.weight.addWeight(queue, heaviest)
-    queue.last_stamp = first + count - 1
-    queue.ready += count
-    queue.membered = 1
-    const number = place.number + count - 1
-    this.#members!.push({ queue: queue.name, id: `${ids}${number}`, places: [{ ...place, number }] })
-    if (!isLimited(queue)) this.#transaction.ring(queue)
-    else for (const id of idsIn(run)) this.#transaction.ringFor(queue, id, now)
-    return all(count, 'added')
   }
 
   /** The answer, and the ms until the job is due: 0 if it is ready, Infinity if nothing changed. */
@@ -358,12 +357,19 @@ export class SqliteEnqueue {
     return memberOf !== undefined && this.#transaction.joins.hasMember({ queue: name, id }, memberOf)
   }
 
+  #areMembersAlready({ name }: QueueRow, members: BareMembers): boolean {
+    return this.#transaction.joins.hasMember({ queue: name, id: idIn(members, 0) }, [members.first])
+  }
+
+  /** Of members in a row only the last one needs to be named. */
+  #enter(queue: QueueRow, id: string, places: readonly MemberOf[]): void {
+    queue.membered = 1
+    if (this.#members === undefined) this.#transaction.joins.enter({ queue: queue.name, id }, places)
+    else this.#members.push({ queue: queue.name, id, places })
+  }
+
   #enterJoins(queue: QueueRow, job: NewJob, now: number): void {
-    if (job.memberOf !== undefined) {
-      queue.membered = 1
-      if (this.#members === undefined) this.#transaction.joins.enter({ queue: queue.name, id: job.id }, job.memberOf)
-      else this.#members.push({ queue: queue.name, id: job.id, places: job.memberOf })
-    }
+    if (job.memberOf !== undefined) this.#enter(queue, job.id, job.memberOf)
     if (job.join !== undefined) this.#transaction.joins.begin(queue, this.#noted, job, now)
   }
 
@@ -486,6 +492,15 @@ function bytesOf(call: SqliteEnqueueCall | SqliteGraphCall | BareCall): number {
     ofRuns +
     call.jobs.reduce((sum, { payload, meta }) => sum + rowBytes + (payload?.length ?? 0) + (meta?.length ?? 0), 0)
   )
+}
+
+/** The place of the member that is `i` behind the first. */
+function placeIn({ first }: BareMembers, i: number): MemberOf {
+  return { ...first, number: first.number + i }
+}
+
+function idIn({ first, ids }: BareMembers, i: number): string {
+  return `${ids}${first.number + i}`
 }
 
 /** Whether the job is in the queue now. */
