@@ -386,7 +386,7 @@ function newSet({ name, task, isMany, onDead, keepResults }: MemberSet, joinId: 
 
 /** Whether all members fit into one step with the join. Reads at most one more. */
 async function areFew(filling: readonly FillingSet[]): Promise<boolean> {
-  let room = mostInGraph - 1 - filling.filter(({ set }) => !set.isMany).length
+  let room = mostInGraph - filling.filter(({ set }) => !set.isMany).length
   for (const { set, inputs } of filling) {
     await inputs.read(set.isMany ? room + 1 : 1)
     if (!set.isMany) continue

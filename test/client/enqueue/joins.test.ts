@@ -52,6 +52,21 @@ const tasks = [rates, sum, report, patient] as const
 const november = { month: '2026-11' }
 
 describe('a join', () => {
+  it.each([
+    [1_000, 0],
+    [1_001, 1_000],
+  ])('of %i members of which the last is refused leaves %i', async (members, left) => {
+    const strict = defineTask({ name: 'strict', queue: 'reports', joins: { all: many(sum) }, run: async () => {} })
+    const mill = made({ tasks: [sum, strict] })
+    const all: unknown[] = Array.from({ length: members }, (_, n) => n)
+    all[members - 1] = Symbol('refused')
+
+    const enqueued = mill.enqueue(strict, undefined, { after: { all: all as number[] } })
+
+    await expect(enqueued).rejects.toMatchObject({ code: 'job-invalid' })
+    expect((await mill.queue('sums').depth()).ready).toBe(left)
+  })
+
   it('runs once its members have ended, with their results in order', async () => {
     const mill = made({ tasks })
     const job = await mill.enqueue(report, november, { after: { rates: { date: 'today' }, sales: [3, 1, 2] } })
