@@ -26,8 +26,8 @@ const members = 100_000 * scale
 const joins = Math.round(100 * scale)
 /** Of a busy queue. */
 const perSecond = 200
-/** How often each kind of load is beside it, in turns. */
-const rounds = 3
+/** How often each kind of load is beside it, in turns. Of fewer rounds the median is noise. */
+const rounds = 9
 const longestMs = 600_000
 
 const mostGrowthMb = 4
