@@ -19,7 +19,7 @@ it.each([
   'imports.1',
   'export.1',
   '.1',
-])('no member has the id %j', (id) => expect(numberOf({ ids: 'import' }, id)).toBeUndefined())
+])('no member has the id %j', (id) => expect(numberOf({ ids: 'import', isMany: true }, id)).toBeUndefined())
 
 it('a member that is not one of many has the id of its set, whatever that ends with', () => {
   const set = { ids: 'import.7', isMany: false }

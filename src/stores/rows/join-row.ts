@@ -26,8 +26,6 @@ export interface JoinRow {
   seal_by: number
   /** When a sweep makes it dead, if it still waits; null: never. */
   due_at: number | null
-  /** Of the results that it keeps. */
-  bytes: number
   /** 1: its outstanding members are to be cancelled. */
   cancelling: number
 }
@@ -46,6 +44,7 @@ export interface JoinSetRow {
   readonly dead: number
   readonly cancelled: number
   readonly expired: number
+  readonly bytes: number
   readonly bits: Uint8Array
 }
 
@@ -72,23 +71,29 @@ export interface HeldSet extends Omit<StoredSet, 'size' | 'added' | 'counts' | '
   size: number | undefined
   added: number
   readonly counts: Record<Fate, number>
+  /** Of the results that are kept. */
+  bytes: number
   /** Of the members of the first chunk. */
   readonly bits: Uint8Array
 }
 
 export function heldSet(row: JoinSetRow): HeldSet {
-  const { sid, is_many, on_dead, keeps_results, size, added, completed, dead, cancelled, expired, bits } = row
+  const { sid, is_many, on_dead, keeps_results, size, added, completed, dead, cancelled, expired, bytes, bits } = row
   return {
     sid,
     ...{ name: fromStored(row.name), queue: row.queue, ids: fromStored(row.ids), isMany: is_many === 1 },
     ...{ onDead: on_dead, keepsResults: keeps_results === 1, size: size ?? undefined, added },
     counts: { completed, dead, cancelled, expired },
+    bytes,
     bits: bitsIn(bits),
   }
 }
 
 /** `oldest`: of the members that have not ended or are held, the first. */
-export function storedSet({ sid: _, bits: __, size, ...set }: HeldSet, oldest: number | undefined): StoredSet {
+export function storedSet(
+  { sid: _, bits: __, bytes: ___, size, ...set }: HeldSet,
+  oldest: number | undefined,
+): StoredSet {
   return { ...set, ...(size === undefined ? {} : { size }), ...(oldest === undefined ? {} : { oldest }) }
 }
 
@@ -103,7 +108,7 @@ export function newJoinRow(job: NewJob, now: number): Omit<JoinRow, 'rid'> {
     expires_ms: job.expiresMs ?? null,
     cancels_rest: cancelsRest ? 1 : 0,
     ...waitingFrom(times, now),
-    ...{ due_at: null, bytes: 0, cancelling: 0 },
+    ...{ due_at: null, cancelling: 0 },
   }
 }
 

@@ -37,22 +37,23 @@ export function* joinOf(rid: number): SqlSteps<HeldJoin | undefined> {
   return { row, sets: sets.map(heldSet) }
 }
 
-/** Writes what changes of a join, but for its sets. A server would leave out the bytes: see `writeSet`. */
-export function* writeJoin({ rid, late_at, seal_by, due_at, bytes, cancelling }: JoinRow): SqlSteps<void> {
+/** Writes what changes of a join, but for its sets. */
+export function* writeJoin({ rid, late_at, seal_by, due_at, cancelling }: JoinRow): SqlSteps<void> {
   yield* run(
-    'UPDATE join_job SET late_at = ?, seal_by = ?, due_at = ?, bytes = ?, cancelling = ? WHERE rid = ?',
-    ...[late_at, seal_by, due_at, bytes, cancelling, rid],
+    'UPDATE join_job SET late_at = ?, seal_by = ?, due_at = ?, cancelling = ? WHERE rid = ?',
+    ...[late_at, seal_by, due_at, cancelling, rid],
   )
 }
 
 /**
- * Writes what changes of a set. A server would leave out the counts and the bits: no settle may wait for the row of
- * another, so it would count the rows of `join_end` when somebody asks.
+ * Writes what changes of a set. A server would leave out what a report changes, which is all but the size: no settle may
+ * wait for the row of another, so it would count the rows of `join_end` when somebody asks.
  */
-export function* writeSet({ sid, size, added, counts, bits }: HeldSet): SqlSteps<void> {
+export function* writeSet({ sid, size, added, counts, bytes, bits }: HeldSet): SqlSteps<void> {
   yield* run(
-    'UPDATE join_set SET size = ?, added = ?, completed = ?, dead = ?, cancelled = ?, expired = ?, bits = ? WHERE sid = ?',
-    ...[size ?? null, added, counts.completed, counts.dead, counts.cancelled, counts.expired, storedBits(bits), sid],
+    'UPDATE join_set SET size = ?, added = ?, completed = ?, dead = ?, cancelled = ?, expired = ?, bytes = ?, bits = ? WHERE sid = ?',
+    ...[size ?? null, added, counts.completed, counts.dead, counts.cancelled, counts.expired],
+    ...[bytes, storedBits(bits), sid],
   )
 }
 

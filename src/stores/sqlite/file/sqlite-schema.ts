@@ -298,13 +298,14 @@ CREATE INDEX throttle_start_nth ON throttle_start (tid, nth);
  *
  * - `join_job` has a row for each join that has not ended. `late_at`, `seal_by` and `due_at` are on the wall clock;
  *   `due_at` is null unless the join waits.
- * - `join_set` has the sets, with the counts of their ends. `rid` is null once the join has ended and its members and ends
- *   are still to be deleted. `bits` has one bit for each of the first 4,096 members, the lowest first: whether it has ended.
- *   So a report that comes twice changes nothing. Zero bytes at the end are left out.
- * - `join_bits` has those of further members, 4,096 in a row. Most sets have none there: a report writes one page.
+ * - `join_set` has the sets, with the counts of their ends and the bytes of their results: all that a report changes, so that
+ *   it writes one page. `bits` has one bit for each of the first 4,096 members, the lowest first: whether it has ended. So a
+ *   report that comes twice changes nothing. Zero bytes at the end are left out. `rid` is null once the join has ended and
+ *   its members and ends are still to be deleted.
+ * - `join_bits` has those of further members, 4,096 in a row.
  * - `join_end` has how members have ended, and what they left; `join_page` the results of several that completed together,
- *   with their numbers, as JSON: those of 1,000 × `page` and the following 999 members. A member that has completed and
- *   left nothing is in neither.
+ *   with their numbers, as JSON: those of 1,000 × `page` and the following 999 members, from the number `first` on. A member
+ *   that has completed and left nothing is in neither.
  * - `join_failed` has the joins that died and that no sweep has reported yet.
  */
 const joinTables = `
@@ -319,7 +320,6 @@ CREATE TABLE join_job (
   late_at INTEGER,
   seal_by INTEGER NOT NULL,
   due_at INTEGER,
-  bytes INTEGER NOT NULL,
   cancelling INTEGER NOT NULL
 );
 CREATE INDEX join_due ON join_job (due_at) WHERE due_at IS NOT NULL;
@@ -339,14 +339,14 @@ CREATE TABLE join_set (
   dead INTEGER NOT NULL DEFAULT 0,
   cancelled INTEGER NOT NULL DEFAULT 0,
   expired INTEGER NOT NULL DEFAULT 0,
+  bytes INTEGER NOT NULL DEFAULT 0,
   bits BLOB NOT NULL DEFAULT x''
 );
 CREATE INDEX join_set_of ON join_set (rid);
 CREATE TABLE join_bits (sid INTEGER NOT NULL, chunk INTEGER NOT NULL, bits BLOB NOT NULL, PRIMARY KEY (sid, chunk)) WITHOUT ROWID;
 CREATE TABLE join_end (sid INTEGER NOT NULL, number INTEGER NOT NULL, fate INTEGER NOT NULL, codec TEXT, error TEXT, payload BLOB, PRIMARY KEY (sid, number)) WITHOUT ROWID;
 CREATE INDEX join_end_dead ON join_end (sid, number) WHERE fate = ${deadFate};
-CREATE TABLE join_page (n INTEGER PRIMARY KEY, sid INTEGER NOT NULL, page INTEGER NOT NULL, ends TEXT NOT NULL);
-CREATE INDEX join_page_of ON join_page (sid, page);
+CREATE TABLE join_page (sid INTEGER NOT NULL, page INTEGER NOT NULL, first INTEGER NOT NULL, ends TEXT NOT NULL, PRIMARY KEY (sid, page, first)) WITHOUT ROWID;
 CREATE TABLE join_failed (n INTEGER PRIMARY KEY, queue TEXT NOT NULL, id TEXT NOT NULL, task TEXT NOT NULL, reason TEXT NOT NULL);
 `
 

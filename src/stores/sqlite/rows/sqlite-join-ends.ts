@@ -78,7 +78,7 @@ export class SqliteJoinEnds {
     this.#bits = db.prepare('SELECT bits FROM join_bits WHERE sid = ? AND chunk = ?')
     this.#writeBits = db.prepare('INSERT OR REPLACE INTO join_bits (sid, chunk, bits) VALUES (?, ?, ?)')
     this.#keep = db.prepare('INSERT INTO join_end (sid, number, fate, codec, error, payload) VALUES (?, ?, ?, ?, ?, ?)')
-    this.#keepPage = db.prepare('INSERT INTO join_page (sid, page, ends) VALUES (?, ?, ?)')
+    this.#keepPage = db.prepare('INSERT INTO join_page (sid, page, first, ends) VALUES (?, ?, ?, ?)')
     const isDead = `sid = ? AND number = ? AND fate = ${deadFate}`
     this.#goForGood = db.prepare(`UPDATE join_end SET fate = ${cancelledFate}, error = NULL WHERE ${isDead}`)
     this.#takeBack = db.prepare(`DELETE FROM join_end WHERE ${isDead}`)
@@ -150,7 +150,7 @@ export class SqliteJoinEnds {
       let to = from + 1
       while (to < results.length && pageOf(results[to]![0]) === page) to += 1
       const some = results.slice(from, to)
-      if (some.length >= fewestTogether) this.#keepPage.run(sid, page, JSON.stringify(some))
+      if (some.length >= fewestTogether) this.#keepPage.run(sid, page, some[0]![0], JSON.stringify(some))
       else for (const [number, result] of some) this.#keep.run(sid, number, 0, null, null, payloadToStored(result))
       from = to
     }

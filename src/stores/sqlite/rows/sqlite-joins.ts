@@ -183,7 +183,7 @@ export class SqliteJoins implements JoinNews {
     if (join === undefined) return
     for (const set of join.sets) this.#changed.delete(set)
     const members = join.sets.reduce((sum, { added }) => sum + added, 0)
-    const isMuch = members > stepLimit || join.row.bytes > mostDropped
+    const isMuch = members > stepLimit || bytesOf(join) > mostDropped
     if (!isMuch) for (const { sid } of join.sets) this.ends.drop(sid)
     this.#host.run(dropJoin(join, isMuch))
   }
@@ -251,7 +251,7 @@ export class SqliteJoins implements JoinNews {
     const completed = this.#completed
     this.#completed = new Map()
     for (const [set, { join, rows }] of completed) {
-      this.#keeps(join, set, this.ends.keepCompleted(set, rows))
+      this.#keeps(set, this.ends.keepCompleted(set, rows))
       this.#judge(join, now)
     }
   }
@@ -260,7 +260,7 @@ export class SqliteJoins implements JoinNews {
     this.#keepCompleted(now)
     const bytes = this.ends.keep(set, number, end)
     if (bytes === undefined) return
-    this.#keeps(join, set, bytes)
+    this.#keeps(set, bytes)
     const { fate } = end
     if (set.onDead !== 'go-on' && (fate === 'cancelled' || fate === 'expired')) this.#cut.run(join.row.rid)
     if (effectOf(fate, set.onDead) === 'fails')
@@ -268,15 +268,13 @@ export class SqliteJoins implements JoinNews {
     else this.#judge(join, now)
   }
 
-  #keeps(join: WorkingJoin, set: HeldSet, bytes: number): void {
+  #keeps(set: HeldSet, bytes: number): void {
     this.#changed.add(set)
-    if (bytes === 0) return
-    join.row.bytes += bytes
-    join.isChanged = true
+    set.bytes += bytes
   }
 
   #judge(join: WorkingJoin, now: number): void {
-    if (join.row.bytes > mostJoinBytes) this.#fail(join, tooLargeReason, tooLargeError, now)
+    if (bytesOf(join) > mostJoinBytes) this.#fail(join, tooLargeReason, tooLargeError, now)
     else this.#check(join, now)
   }
 
@@ -437,6 +435,11 @@ export class SqliteJoins implements JoinNews {
     this.#cutPlaces = undefined
     this.forgetHeld()
   }
+}
+
+/** Of the results that it keeps. */
+function bytesOf({ sets }: HeldJoin): number {
+  return sets.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 /** The number of the member with this place; undefined: another job has its id. */
