@@ -35,7 +35,7 @@ export interface BareCall extends Omit<SqliteEnqueueCall, 'jobs'> {
   readonly heaviest: number
 }
 
-export interface BareKind {
+interface BareKind {
   readonly task: string
   readonly rememberMs: number
   readonly members?: BareMembers
