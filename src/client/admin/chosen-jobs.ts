@@ -69,10 +69,33 @@ export class ChosenJobs {
     if (isFilter(where)) return loop((await this.steps(where, verb, how)).step)
     const which = await this.selectionOf(where)
     const { act, needs, ...found } = await this.#action(verb, how)
+    if (verb === 'revive' && typeof which === 'string') return loop(await this.#reviveEach(act, found))
     if (needs === undefined) return loop(() => act(which))
     if (typeof which === 'object') return loop(inParts(which.ids, act))
     const matches = (job: StoredJob) => needs(job) && (which === 'all' || job.attempt > 1)
     return loop(filteredSteps({ ...found, matches, act: (ids) => act({ ids }) }).step)
+  }
+
+  /**
+   * Steps that revive all jobs that are dead now, each once. Those behind the first step are found page by page: a job that
+   * dies again meanwhile is the latest, and steps take the latest first, so it would be revived again and again.
+   */
+  async #reviveEach(
+    act: ChosenAction['act'],
+    found: Pick<FilteredAction, 'states' | 'list'>,
+  ): Promise<() => Promise<Step>> {
+    const { queue, connect } = this.#parts
+    const store = await connect()
+    if (!store.traits.exactDepth) return () => act('all')
+    const { now } = await store.depth([queue])
+    const matches = ({ finishedAt = 0 }: StoredJob) => finishedAt <= now
+    const others = filteredSteps({ ...found, matches, act: (ids) => act({ ids }) }).step
+    let isFirst = true
+    return async () => {
+      if (!isFirst) return others()
+      isFirst = false
+      return act('all')
+    }
   }
 
   /** Deletes them; resolves with the number. Throws `JobRunningError` or `JobElsewhereError` if that is why ids are left. */
