@@ -64,7 +64,7 @@ export class SqsStore implements Store {
     this.#queues = queues
     this.provision = queues
     this.health = new SqsHealth(api, queues, namespace)
-    this.morgue = new SqsMorgue(api, queues)
+    this.morgue = new SqsMorgue(api, queues, clock)
     this.#enqueue = new SqsEnqueue(queues, clock)
     this.#claim = new SqsClaim(held, clock, worthAsking)
     this.#settle = new SqsSettle(queues, held, clock, (claim, isDone) => {

@@ -19,7 +19,7 @@ export interface SqsScene {
   readonly api: SqsApi
   readonly namespace: string
   /** Another handle on the same queues. `beforePoll` is called before each of its long polls, which then do not wait. */
-  open(beforePoll?: () => void): Promise<SqsStore>
+  open(beforePoll?: () => void | Promise<void>): Promise<SqsStore>
   advance(ms: number): void
   add(jobs: readonly (Partial<NewJob> & { readonly id: string })[], callId?: string): Promise<void>
   claim(limit?: number, leaseMs?: number): Promise<Claim[]>
@@ -41,7 +41,7 @@ export function sqsScenes(): () => Promise<SqsScene> {
     const clock = new ManualClock(sqs.now())
     const calls = new ApiCalls()
     const address = { region: 'eu-central-1', endpoint: sqs.endpoint, poll: 'first' } as const
-    const open = async (beforePoll?: () => void) => {
+    const open = async (beforePoll?: () => void | Promise<void>) => {
       const opened = await openSqs(address, calls)
       const api = beforePoll === undefined ? opened : withUnwaitedPolls(opened, beforePoll)
       const store = new SqsStore({ api, namespace, clock, worthAsking: () => true })
@@ -88,12 +88,12 @@ export function sqsScenes(): () => Promise<SqsScene> {
   }
 }
 
-function withUnwaitedPolls(api: SqsApi, beforePoll: () => void): SqsApi {
+function withUnwaitedPolls(api: SqsApi, beforePoll: () => void | Promise<void>): SqsApi {
   return {
     where: api.where,
-    call(kind, input, signal) {
+    async call(kind, input, signal) {
       if (!('WaitTimeSeconds' in input) || input.WaitTimeSeconds === 0) return api.call(kind, input, signal)
-      beforePoll()
+      await beforePoll()
       return api.call(kind, { ...input, WaitTimeSeconds: 0 }, signal)
     },
     made: () => api.made(),

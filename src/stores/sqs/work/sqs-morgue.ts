@@ -4,6 +4,7 @@
  */
 
 import { InvalidArgumentError, StoreUnavailableError } from '../../../core/errors.js'
+import type { Clock } from '../../../core/platform/clock.js'
 import { defined } from '../../../core/values/defined.js'
 import { slicesOf } from '../../../core/values/pages.js'
 import type { JobSelection, Morgue, Page, Step, StoredJob } from '../../contract/job-records.js'
@@ -28,13 +29,26 @@ const mostSearched = 10_000
 /** Messages made visible again at a time: ten calls. */
 const mostShown = 100
 
+/** A revive of all that takes no step for so long was given up. */
+const givenUpMs = 60_000
+
+/** A revive of all jobs of a queue, with its steps so far. On the monotonic clock, but for `diedBy`. */
+interface Revival {
+  /** What has died since stays dead: a job that dies again would otherwise be revived again and again. */
+  readonly diedBy: number
+  readonly steppedAt: number
+}
+
 export class SqsMorgue implements Morgue {
   readonly #api: SqsApi
   readonly #queues: SqsQueues
+  readonly #clock: Clock
+  readonly #revivals = new Map<string, Revival>()
 
-  constructor(api: SqsApi, queues: SqsQueues) {
+  constructor(api: SqsApi, queues: SqsQueues, clock: Clock) {
     this.#api = api
     this.#queues = queues
+    this.#clock = clock
   }
 
   /** Looks among the first 10,000 messages. */
@@ -69,20 +83,35 @@ export class SqsMorgue implements Morgue {
   /** Sends into the queue first, and deletes after: between the two the job exists twice, and is never missing. */
   async revive(queue: string, where: JobSelection): Promise<Step> {
     const of = await this.#queues.get(queue)
-    return this.#take(of, where, (job) => of.send(revivedEntry(job, of.isFifo)))
+    const send = (job: DeadJob) => of.send(revivedEntry(job, of.isFifo))
+    if (typeof where === 'object') return this.#take(of, where, send)
+    const begun = this.#revivals.get(queue)
+    const isGoingOn = begun !== undefined && this.#clock.mono() - begun.steppedAt < givenUpMs
+    const diedBy = isGoingOn ? begun.diedBy : this.#clock.now()
+    const { changed, more } = await this.#take(of, where, send, diedBy)
+    // A step that finds only what has died since finds no others behind it either.
+    const goesOn = more && changed > 0
+    if (goesOn) this.#revivals.set(queue, { diedBy, steppedAt: this.#clock.mono() })
+    else this.#revivals.delete(queue)
+    return { changed, more: goesOn }
   }
 
   async delete(queue: string, where: JobSelection): Promise<Step> {
     return this.#take(await this.#queues.get(queue), where, async () => {})
   }
 
-  /** Deletes the selected jobs, each once `before` is done with it. */
-  async #take(of: SqsQueue, where: JobSelection, before: (job: DeadJob) => Promise<void>): Promise<Step> {
+  /** Deletes the selected jobs that died by this instant, each once `before` is done with it. */
+  async #take(
+    of: SqsQueue,
+    where: JobSelection,
+    before: (job: DeadJob) => Promise<void>,
+    diedBy = Number.POSITIVE_INFINITY,
+  ): Promise<Step> {
     const asked = typeof where === 'string' ? undefined : new Set(where.ids)
     let changed = 0
     const { deletes } = await of.dead()
     const isWhole = await this.#walk(of, asked === undefined ? mostInStep : mostSearched, async (jobs) => {
-      const taken = jobs.filter((job) => asked === undefined || asked.delete(idOf(job)))
+      const taken = jobs.filter((job) => (asked === undefined ? job.sentAt <= diedBy : asked.delete(idOf(job))))
       const ends = await Promise.allSettled(
         taken.map(async (job) => {
           await before(job)
