@@ -136,8 +136,8 @@ function redriveIn(live: Attributes): { deadLetterTargetArn?: string; maxReceive
 
 interface Right {
   readonly action: string
-  /** The queues concerned: those of jobs, their dead-letter queues, or both. */
-  readonly of: 'live' | 'dead' | 'both'
+  /** The queues concerned: those of jobs, or their dead-letter queues too. */
+  readonly of: 'live' | 'both'
   /** Needed only to create queues. */
   readonly creates?: true
 }

@@ -56,7 +56,8 @@ export class SqsQueues implements Provision {
 
   /** Throws `UnknownQueueError` for a queue that SQS lacks. */
   async get(name: string): Promise<SqsQueue> {
-    const queue = this.#queues.get(name) ?? (await this.#find(name, 'standard')) ?? (await this.#find(name, 'fifo'))
+    const queue =
+      this.#queues.get(name) ?? (await this.#find(name, 'standard', true)) ?? (await this.#find(name, 'fifo', true))
     if (queue === undefined) throw new UnknownQueueError(name, [...this.#queues.keys()])
     return queue
   }
@@ -73,16 +74,19 @@ export class SqsQueues implements Provision {
     return [...this.#queues.values()]
   }
 
-  /** Looks a queue up; calls that come meanwhile share the lookup. */
-  #find(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
+  /** Looks a queue up; calls that come meanwhile share the lookup. A guess of its kind takes no other's place. */
+  async #find(name: string, kind: SqsKind, isGuess = false): Promise<SqsQueue | undefined> {
     const known = this.#queues.get(name)
-    if (known !== undefined) return Promise.resolve(known)
-    let found = this.#found.get(name)
+    if (known !== undefined && (isGuess || kindOfQueue(known) === kind)) return known
+    const key = `${name} ${kind}`
+    let found = this.#found.get(key)
     if (found === undefined) {
-      found = this.#look(name, kind).finally(() => this.#found.delete(name))
-      this.#found.set(name, found)
+      found = this.#look(name, kind).finally(() => this.#found.delete(key))
+      this.#found.set(key, found)
     }
-    return found
+    const queue = await found
+    if (queue !== undefined && !(isGuess && this.#queues.has(name))) this.#queues.set(name, queue)
+    return queue
   }
 
   async #look(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
@@ -90,11 +94,7 @@ export class SqsQueues implements Provision {
     const names = this.#named(name, isFifo)
     const url = await foundUrl(this.#api, names.live)
     if (url === undefined) return undefined
-    const queue = new SqsQueue({ name, isFifo, isOrdered: kind === 'ordered', names, url }, this.#api, () =>
-      this.#held(name),
-    )
-    this.#queues.set(name, queue)
-    return queue
+    return new SqsQueue({ name, isFifo, isOrdered: kind === 'ordered', names, url }, this.#api, () => this.#held(name))
   }
 
   #named(queue: string, isFifo: boolean): QueueNames {
@@ -115,6 +115,10 @@ type SqsKind = 'standard' | 'fifo' | 'ordered'
 
 function kindOf({ kind, fifo }: QueueSettings): SqsKind {
   return kind === 'ordered' ? 'ordered' : fifo ? 'fifo' : 'standard'
+}
+
+function kindOfQueue({ isFifo, isOrdered }: SqsQueue): SqsKind {
+  return isOrdered ? 'ordered' : isFifo ? 'fifo' : 'standard'
 }
 
 function isFifo(settings: QueueSettings): boolean {

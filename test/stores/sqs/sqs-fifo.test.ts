@@ -458,6 +458,33 @@ describe('several messages of a group in one receive', () => {
   })
 
   it.each([
+    ['the oldest is buried', { kind: 'retry', delayMs: 0, last: true }, 1],
+    ['those before are done, and they fail', { kind: 'retry', delayMs: 0, done: 1 }, 2],
+  ] as const)('have attempts of their own once %s', async (_, how, attempt) => {
+    const messages = [1, 2].map((n) => message(n, 'g', {}, 3))
+    const { store, claim } = await storeWith(messages, { kind: 'ordered' })
+    const [held] = await claim()
+    expect(held!.attempt).toBe(3)
+    await store.settle([{ queue: 'q', id: held!.id, fence: held!.fence, ...how }])
+    messages.push(message(2, 'g', {}, 4))
+
+    expect(await claim()).toMatchObject([{ attempt, payloads: [{ payload: '2' }] }])
+    await store.close()
+  })
+
+  it('go back if they have waited for their turn for long, so that each run has its twelve hours', async () => {
+    const clock = new ManualClock(Date.now())
+    const { store, sent, claim } = await storeWith([message(1), message(2), message(3)], { fifo: true }, clock)
+    const [first] = await claim(3_600_000)
+    clock.advance(16 * 60_000)
+    await store.settle([{ queue: 'q', id: 'job-1', fence: first!.fence, kind: 'complete' }])
+
+    expect(await claim(3_600_000)).toEqual([])
+    await store.close()
+    expect(sent.at(-1)).toEqual(['ChangeMessageVisibilityBatch', ['r2 0', 'r3 0']])
+  })
+
+  it.each([
     ['is retried', { kind: 'retry', delayMs: 60_000 }, ['r1 r2', 'r3 60']],
     ['is released', { kind: 'release', delayMs: 0 }, ['r1 r2', 'r3 0']],
     ['is buried', { kind: 'bury', reason: 'broken' }, ['r1 r2', 'r3']],

@@ -44,6 +44,16 @@ describe('a delay beyond the limit of SQS', () => {
     expect(await claim()).toMatchObject([{ id: 'later', attempt: 1 }])
   })
 
+  it('ends its workers if they may not send it on', async () => {
+    const { sqs, add, claim, advance } = await scene()
+    await add([{ id: 'later', delayMs: 20 * minute }])
+    advance(15 * minute)
+    await sqs.inject({ call: 'SendMessageBatch', error: 'AccessDenied', status: 403, times: 2 })
+    expect(await claim()).toEqual([])
+
+    await expect(claim()).rejects.toMatchObject({ code: 'store-refused' })
+  })
+
   it('is sent on once if SQS delivers it twice, or does not delete it', async () => {
     const { sqs, add, claim, advance, calls } = await scene()
     await add([{ id: 'later', delayMs: 40 * minute }])

@@ -118,9 +118,9 @@ export class HeldMessages {
     return this.#ended.has(messageId)
   }
 
-  /** A FIFO message goes back and has not run: this receive was no attempt. Only this handle knows. */
-  notRun({ messageId }: ReceivedMessage): void {
-    this.#unrun.set(messageId, this.unrun(messageId) + 1)
+  /** A FIFO message goes back, and its last receive, or so many, were no attempts. Only this handle knows. */
+  notRun({ messageId }: ReceivedMessage, receives = 1): void {
+    this.#unrun.set(messageId, this.unrun(messageId) + receives)
     for (const oldest of this.#unrun.keys()) {
       if (this.#unrun.size <= mostUnrun) break
       this.#unrun.delete(oldest)

@@ -49,7 +49,7 @@ export class KeptMessages {
 
   /** Puts the messages of claims that do not begin back before the others. */
   putFirst(messages: readonly ReceivedMessage[], mono: number): void {
-    for (const { lane } of messages) if (lane !== undefined) this.end(lane, unbegun)
+    for (const { lane } of messages) if (lane !== undefined) this.end(lane, unbegun, mono)
     this.#kept.unshift(...messages.map((message) => ({ message, since: mono })))
   }
 
@@ -87,9 +87,11 @@ export class KeptMessages {
     this.#busy.set(lane, claim)
   }
 
-  /** The claim is over. False if another has taken its place. */
-  end(lane: string, fence: number): boolean {
-    return this.#busy.get(lane)?.fence === fence && this.#busy.delete(lane)
+  /** The claim is over, and the next of the lane waits from now on. False if another claim has taken its place. */
+  end(lane: string, fence: number, mono: number): boolean {
+    if (this.#busy.get(lane)?.fence !== fence) return false
+    this.#kept = this.#kept.map((kept) => (kept.message.lane === lane ? { ...kept, since: mono } : kept))
+    return this.#busy.delete(lane)
   }
 
   /** Removes and returns the messages of a lane: messages before them go back. */

@@ -4,7 +4,7 @@
  * buried.
  */
 
-import { hasCode, type StoreRefusedError } from '../../../core/errors.js'
+import { hasCode } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
 import type { Buried } from '../../contract/claim.js'
 import { longestPollS, mostEntries, type SqsApi } from '../client/sqs-api.js'
@@ -26,6 +26,11 @@ import { KeptMessages, unbegun } from './kept-messages.js'
 const longestKeptMs = 5_000
 /** A message with less time than this is left to it: a copy might be sent when it is visible already. */
 const putBackMs = 2_000
+/**
+ * A message that has waited longer than this for its turn in a lane goes back: SQS hides it for 12 hours from its receive on, and
+ * its run may take nearly all of them.
+ */
+const longestWaitedMs = 15 * 60_000
 /** A message of a FIFO queue that comes before its time is hidden for at most this long at once. */
 const longestHiddenAtOnceMs = 11 * 3_600_000
 
@@ -42,8 +47,8 @@ export class Receiver {
   #polling: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #buried: Buried[] = []
-  /** SQS has refused to delete a message that was sent on: the next receive says so. */
-  #refused: StoreRefusedError | undefined
+  /** SQS has refused to send a message on, or to delete it: the next receive says so. */
+  #refused: Error | undefined
   /** The lease of the last claim, which polls use. */
   #leaseMs = 30_000
   #limit = 1
@@ -94,6 +99,10 @@ export class Receiver {
       claims.map(async (messages) => {
         const until = hiddenUntil({ messages })
         if (until <= mono) return false
+        if (mono - messages[0]!.receivedAt > longestWaitedMs) {
+          void this.#putBack(messages)
+          return false
+        }
         if (until >= since + leaseMs) return true
         // Meanwhile its time may be over, and it may come again.
         return (await this.#hide(messages, leaseMs)) && !messages.some((message) => this.#held.isReplaced(message))
@@ -160,7 +169,8 @@ export class Receiver {
    */
   end({ fence, messages }: Pick<MessageClaim, 'fence' | 'messages'>, isDone: boolean): void {
     const { lane } = messages[0]!
-    if (lane !== undefined && this.#kept.end(lane, fence) && !isDone) void this.#putBack(this.#kept.takeLane(lane))
+    if (lane !== undefined && this.#kept.end(lane, fence, this.#clock.mono()) && !isDone)
+      void this.#putBack(this.#kept.takeLane(lane))
   }
 
   /**
@@ -202,10 +212,10 @@ export class Receiver {
       if (hiddenUntil < mono + putBackMs) return undefined
       return this.#sendAnew(message, { attempts: attempt - 1 })
     })
-    return Promise.allSettled(puts).then(() => {})
+    return Promise.allSettled(puts).then((ends) => this.#noteRefusals(ends))
   }
 
-  /** Hides messages for `forMs` from now on. False if one of them is lost; then all are given up. Never rejects. */
+  /** Hides messages for `forMs` from now on. False if one of them is lost. Never rejects. */
   async #hide(messages: readonly ReceivedMessage[], forMs: number): Promise<boolean> {
     const seconds = Math.ceil(forMs / 1_000)
     const until = this.#clock.mono() + seconds * 1_000
@@ -216,9 +226,8 @@ export class Receiver {
         message.hiddenUntil = until
       }),
     )
-    const isHidden = hidden.every(({ status }) => status === 'fulfilled')
-    if (!isHidden) for (const message of messages) this.#held.left(message)
-    return isHidden
+    for (const [i, { status }] of hidden.entries()) if (status === 'rejected') this.#held.left(messages[i]!)
+    return hidden.every(({ status }) => status === 'fulfilled')
   }
 
   #forgetTimer(): void {
@@ -267,7 +276,7 @@ export class Receiver {
       } else others.push(this.#bury(arrival.message, arrival.body, arrival.problem))
     }
     // A message for which this fails stays in the queue, and comes back.
-    await Promise.allSettled([...others, this.#putBack(behind)])
+    this.#noteRefusals(await Promise.allSettled([...others, this.#putBack(behind)]))
     await this.#hideNext(messages, hiddenMs)
     return messages
   }
@@ -327,9 +336,14 @@ export class Receiver {
       throw error
     }
     this.#held.ended(message)
-    await this.queue.deletes.add({ ReceiptHandle: message.receipt }).catch((error: unknown) => {
-      if (hasCode(error, 'store-refused')) this.#refused = error
-    })
+    this.#noteRefusals(await Promise.allSettled([this.queue.deletes.add({ ReceiptHandle: message.receipt })]))
+  }
+
+  /** Without a right, or a dead-letter queue, these messages would circle for ever. */
+  #noteRefusals(ends: readonly PromiseSettledResult<unknown>[]): void {
+    for (const end of ends)
+      if (end.status === 'rejected' && (hasCode(end.reason, 'store-refused') || hasCode(end.reason, 'queue-missing')))
+        this.#refused = end.reason
   }
 
   async #bury(message: ReceivedMessage, body: string, problem: string): Promise<void> {

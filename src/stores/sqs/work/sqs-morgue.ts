@@ -109,6 +109,7 @@ export class SqsMorgue implements Morgue {
   ): Promise<Step> {
     const asked = typeof where === 'string' ? undefined : new Set(where.ids)
     let changed = 0
+    let failure: PromiseRejectedResult | undefined
     const { deletes } = await of.dead()
     const isWhole = await this.#walk(of, asked === undefined ? mostInStep : mostSearched, async (jobs) => {
       const taken = jobs.filter((job) => (asked === undefined ? job.sentAt <= diedBy : asked.delete(idOf(job))))
@@ -119,9 +120,11 @@ export class SqsMorgue implements Morgue {
           changed += 1
         }),
       )
-      for (const end of ends) if (end.status === 'rejected') throw end.reason
+      // One that SQS refuses keeps nobody else dead.
+      failure ??= ends.find((end) => end.status === 'rejected')
       return { taken, isDone: asked?.size === 0 }
     })
+    if (failure !== undefined) throw failure.reason
     return { changed, more: asked === undefined && !isWhole }
   }
 

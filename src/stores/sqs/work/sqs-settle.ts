@@ -120,6 +120,8 @@ export class SqsSettle {
     if (failure !== undefined) return failure
     for (const message of messages.slice(0, count)) this.#held.ended(message)
     claim.messages = messages.slice(count)
+    // What failed is theirs alone, for the first time.
+    if (count > 0) for (const message of claim.messages) this.#held.notRun(message, message.attempt - 1)
     claim.done = before + count
     return undefined
   }
@@ -129,7 +131,11 @@ export class SqsSettle {
     const count = item.kind === 'retry' ? 1 : claim.messages.length
     const dead = claim.messages.slice(0, count)
     const left = claim.messages.slice(count)
-    if (!claim.isSentOn) for (const message of dead) await queue.sendDead(...deadLettersOf(message, item, queue.isFifo))
+    if (!claim.isSentOn) {
+      for (const message of dead) await queue.sendDead(...deadLettersOf(message, item, queue.isFifo))
+      // The others begin anew.
+      for (const message of left) this.#held.notRun(message, message.attempt)
+    }
     claim.isSentOn = true
     const failure = await remove(queue, dead)
     if (left.length === 0) return done(failure)

@@ -81,7 +81,8 @@ export class SqsWait {
       receiver.poll(signal).then(
         () => {
           if (receiver.hasFree) this.#wakeFor(name)
-          else if (this.#resting.has(resting) && !signal.aborted) this.#poll(resting)
+          // Another may have been woken.
+          if (this.#resting.has(resting) && !signal.aborted) this.#poll(resting)
         },
         (error: unknown) => {
           if (!signal.aborted && this.#resting.has(resting)) resting.fail(error)
