@@ -311,6 +311,29 @@ export const joining = joinConcern('joins', [], {
     assert.deepEqual(await scene.members(), [])
   },
 
+  async 'a graph sent again after another of its id began adds nobody to that'(scene) {
+    const sets = { all: newSet('join', 'all', { ids: 'first', size: 1 }) }
+    const join = newJoin({ sets })
+    const calls = callsOf('first', [
+      ['mail', [join]],
+      [members, [memberOf('join', sets.all, 0)]],
+    ])
+    assert.deepEqual(await scene.joins.enqueue(calls), { outcome: 'added' })
+    await scene.completes()
+    await scene.end(await scene.claimOne(), { kind: 'complete' })
+    assert.equal(await scene.state(), 'gone')
+    await scene.join({ sets: { all: newSet('join', 'all', { ids: 'first', size: 2 }) } })
+    await scene.completes()
+
+    const again = calls.map((call) => ({ ...call, isResent: true }))
+    assert.deepEqual(await scene.joins.enqueue(again), { outcome: 'added' })
+    assert.equal(await scene.state(), 'waiting')
+    assert.deepEqual((await scene.set()).counts, { completed: 1, dead: 0, cancelled: 0, expired: 0 })
+    await scene.completes()
+    assert.equal(await scene.state(), 'ready')
+    assert.deepEqual(await scene.members(), [])
+  },
+
   async 'many members with new ids are stored as they are and in their order, however often they are sent'(scene) {
     const sets = [newSet('join', 'all', 300), newSet('join', 'more', 5)]
     const payloads = ['"0"', 'ü\0🎈', '', '{"n":1}']

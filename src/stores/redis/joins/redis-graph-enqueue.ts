@@ -140,7 +140,10 @@ export class RedisGraphEnqueue {
     const isRemembered = async () => (await this.#send({ ...home, isResent: true }, 'probe')) === 'm'
     const begun = async () => {
       const stored = await this.#stored(home.shard, home.jobs[0]!.id)
-      return { isBegun: true, lives: stored === undefined ? home.lives : () => stored.join.life }
+      if (stored === undefined) return { isBegun: true, lives: home.lives }
+      // It has ended, and another of its id is there.
+      if (stored.join.life !== calls[0]!.callId && !(await this.#isLeftOpen(home))) return { outcome: 'added' } as const
+      return { isBegun: true, lives: () => stored.join.life }
     }
     if (home.isResent && (await isRemembered())) return begun()
     const looked = calls.map((call) => ({
