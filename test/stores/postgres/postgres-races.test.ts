@@ -314,6 +314,25 @@ it.each([
   },
 )
 
+it.each([
+  ['a plain queue that is paused', 'plain', 'pause_group_1(qid, $1, true)'],
+  ['an ordered queue that is paused', 'ordered', 'pause_group_1(qid, $1, true)'],
+  ['a plain queue that is held', 'plain', 'hold_1(qid, $1, @.us() / 1000 + 60000)'],
+] as const)('a suspect does not start in a group of %s since the look of its claim', async (_, kind, close) => {
+  const { store, other, hold, ask, enqueue, claimFirst } = await scene(kind)
+  await enqueue(job('a', { group: 'g' }))
+  const { id, fence } = await claimFirst()
+  await store.workers.gone([{ queue, id, fence }], 'worker01', 'killed')
+  const apply = hold('apply_2')
+  const claiming = other.claim([{ queue, limit: 1 }], { ...by('worker02'), alone: true })
+  await apply.reached
+  await ask(`SELECT @.${close.replace('$1', "'g'")} FROM @.queue`)
+  apply.go()
+
+  expect((await claiming).claims).toEqual([])
+  expect((await store.depth([queue])).depths).toMatchObject([{ suspects: 1, running: 0 }])
+})
+
 it('the counts of a queue are those of one moment', async () => {
   const { store, ask, enqueue, claimFirst } = await scene()
   await enqueue(job('a'))

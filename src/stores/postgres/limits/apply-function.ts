@@ -139,7 +139,7 @@ BEGIN
   wanted := (p_plan->>'free')::int + (p_plan->>'suspects')::int + coalesce((SELECT sum(n) FROM unnest(counts) n), 0);
   is_stale := v <> p_version OR p_key <> coalesce('t' || q.throttle, 'q' || q.name) OR late < 0 OR late > 1000 OR (wanted > 0 AND
     (q.stopped OR coalesce(q.held_until > ms, false)
-      OR EXISTS (SELECT FROM @.lane WHERE qid = p_q AND grp = ANY (grps) AND (paused OR held_until > ms))
+      OR EXISTS (SELECT FROM @.lane WHERE qid = p_q AND grp = ANY (grps || (p_plan->>'suspect')) AND (paused OR held_until > ms))
       -- A reshard lets no claim in while it sets out.
       OR (is_ordered AND (NOT pg_try_advisory_xact_lock_shared(@lock + 7, p_q) OR (SELECT stopped OR shard < 0 FROM @.queue WHERE qid = p_q) IS DISTINCT FROM false
         OR (q.exclusive = 'shard' AND EXISTS (SELECT FROM @.bunch WHERE qid = p_q))))));
