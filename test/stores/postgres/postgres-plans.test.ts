@@ -2,6 +2,7 @@
 
 import pg from 'pg'
 import { expect, it, onTestFinished } from 'vitest'
+import type { QueueSettings } from '#src/stores/contract/queue-settings.js'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresStore } from '#src/stores/postgres/postgres-store.js'
 import { postgresStoreAddress } from '../../worker-postgres.js'
@@ -52,6 +53,22 @@ it('a page of the ready jobs of a group reads those alone, however many other gr
 })
 
 it.each([
+  ['a ring', 'ring_2', '(SELECT qid FROM @.queue), false, false'],
+  ['a look of a waiter', 'peek_2', 'ARRAY(SELECT qid FROM @.queue), false'],
+])('%s reads one suspect, however many groups have some', async (_, name, values) => {
+  const { store, client, schema } = await scene({ maxRunning: { perGroup: 1 } })
+  const call = `SELECT ${schema}.${name}(${values.replaceAll('@', schema)})`
+  const some = Array.from({ length: few }, (__, n) => ({
+    ...{ id: `job-${n}`, group: `g${n}`, task: 't', payload: '{}', priority: 0, rememberMs: 0 },
+  }))
+  await store.enqueue([{ callId: 'call', queue: 'mail', jobs: some }])
+  await client.query(`DELETE FROM ${schema}.lane`)
+  await client.query(`UPDATE ${schema}.job SET pool = 1`)
+  // The lanes and limits of a queue take most of it.
+  expect(await buffersOf(client, call)).toBeLessThan(2 * mostBuffers)
+})
+
+it.each([
   ['the backlog of deaths', 'death_backlog_1', '20'],
   ['a look at the oldest deaths of tasks', 'unreported_1', `'{task-1,task-2}', 20, '{2,5}'`],
 ])('%s reads those alone that it counts or gives, however many there are', async (_, name, values) => {
@@ -68,11 +85,11 @@ it.each([
 })
 
 /** A store with a queue, and a client beside it. */
-async function scene() {
+async function scene(limits: Pick<QueueSettings, 'maxRunning'> = {}) {
   const address = postgresAddress(await postgresStoreAddress())
   const store = new PostgresStore({ address })
   onTestFinished(() => store.close())
-  await store.open([{ name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+  await store.open([{ name: 'mail', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {}, ...limits }])
   const [{ host, port }] = address.hosts as [(typeof address.hosts)[0]]
   const client = new pg.Client(`postgres://postgres@${host}:${port}/postgres`)
   await client.connect()

@@ -65,7 +65,7 @@ export interface LimitsLook extends LookedQueue {
     readonly lanes: LookedLane[]
     /** Whether jobs wait in lanes that are shut, blocked or paused. */
     readonly others: boolean
-    /** The groups of the first suspects in their order, `''` for none: one more than a claim looks at, as it may take one. */
+    /** The groups of the first suspects in their order, `''` for none: for a claim one more than it looks at, as it may take one. */
     readonly suspects: string[]
     /** Whether jobs or lanes whose time has come wait for a claim. */
     readonly due: boolean

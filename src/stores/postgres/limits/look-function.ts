@@ -55,7 +55,7 @@ END`,
  * Takes a queue or shard, the most jobs that a claim takes, whether it is made alone, the weight at which it is full, the groups that
  * the caller asks for besides the open lanes, whether a claim asks, and the most payloads of each id that it takes, null for all. A claim gives turns to lanes that
  * had nothing to start before now, and is told of shut lanes whose time has come; for others, jobs and lanes whose time has come by
- * itself count as if it had not. Changes nothing else.
+ * itself count as if it had not, and of the suspects only the first is told, without its lane. Changes nothing else.
  *
  * Returns `LimitsLook`. Such a turn grants nothing, so it needs no version.
  */
@@ -99,7 +99,7 @@ BEGIN
   is_due := NOT p_claims AND (cardinality(free_ids) > free_n
     OR q.kind = 'ordered' AND EXISTS (SELECT FROM @.inbox WHERE name = q.name AND crc % q.shards = q.shard));
   suspects := array(SELECT coalesce(grp, '') FROM @.job WHERE qid = p_q AND pool = 1 AND fence = 0 AND ${isFree}
-    ORDER BY qid, pool, rank, stamp, seq, id LIMIT ${mostSuspects + 1});
+    ORDER BY qid, pool, rank, stamp, seq, id LIMIT CASE WHEN p_claims THEN ${mostSuspects + 1} ELSE 1 END);
   names := array(SELECT grp FROM @.lane WHERE qid = p_q AND turn IS NOT NULL ORDER BY qid, turn LIMIT least(greatest(p_limit, 1), 250) + 8);
   n := greatest(cardinality(names || shut), 1);
   each_most := least(greatest(p_limit, 1), greatest(4, 2 * ((p_limit + n - 1) / n)));
@@ -112,7 +112,7 @@ BEGIN
         AND abs(j.stamp) <= t), r.rules, CASE WHEN c.tid IS NOT NULL THEN row_to_json(c) END,
       CASE WHEN c.tid IS NOT NULL THEN @.starts_1(c.tid, c.total, at_ms - c.base, coalesce(r.spans, st->'each'), p_limit,
         is_all OR c.recoveries <> (st->'t'->>'recoveries')::int) END) ORDER BY a.o)
-    INTO lanes FROM (SELECT grp, min(o) AS o FROM unnest(names || shut || p_groups || suspects || ''::text) WITH ORDINALITY u (grp, o) WHERE grp IS NOT NULL GROUP BY grp) a
+    INTO lanes FROM (SELECT grp, min(o) AS o FROM unnest(names || shut || p_groups || CASE WHEN p_claims THEN suspects END || ''::text) WITH ORDINALITY u (grp, o) WHERE grp IS NOT NULL GROUP BY grp) a
     LEFT JOIN @.lane l ON l.qid = p_q AND l.grp = a.grp
     LEFT JOIN @.counter c ON q.throttle IS NOT NULL AND q.throttle_by <> 'queue' AND c.scope = q.throttle
       AND c.subject = CASE q.throttle_by WHEN 'both' THEN '=' || a.grp ELSE a.grp END
