@@ -88,6 +88,7 @@ it.each([1, 3])(
 
 it.each(['enqueue-graph', 'join-seal'])(
   'a check while a graph is being stored finds nothing: before each %s',
+  { timeout: 60_000 },
   async (name) => {
     for (let at = 1; at < 14; at += 1) {
       const joins = new RedisJoins()
