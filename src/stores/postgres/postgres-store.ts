@@ -112,7 +112,7 @@ export class PostgresStore implements Store {
     this.#enqueue = new PostgresEnqueue(connection, queues, reports, upkeep)
     this.#claim = new PostgresClaim({ connection, queues, recovery, reports, upkeep, mostClaimBytes: most })
     this.#settle = new PostgresSettle(connection, queues, recovery)
-    const joins = new PostgresJoins({ connection, queues, enqueue: this.#enqueue, reports, recovery })
+    const joins = new PostgresJoins({ connection, queues, enqueue: this.#enqueue, reports, recovery, upkeep })
     this.joins = this.#guarded<Joins>({
       enqueue: (calls) => {
         this.idle?.touched()

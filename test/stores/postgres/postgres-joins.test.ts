@@ -137,6 +137,19 @@ describe('joins on a Postgres store', () => {
   })
 })
 
+describe('a graph on a Postgres store', () => {
+  it('has each of its queues forget its old calls, though nobody claims from them', async () => {
+    const store = await storeIn('unclaimed')
+    const other = new PostgresConnection(postgresAddress(url), 'unclaimed')
+    connections.push(other)
+    await other.query(`INSERT INTO unclaimed.call (at_ms, qid, ids) SELECT 1, qid, 'old' FROM unclaimed.queue`)
+    await addJoin(store, 'join', 1)
+
+    const old = () => other.query(`SELECT qid FROM unclaimed.call WHERE ids = 'old'`, [])
+    await expect.poll(old, { timeout: 10_000 }).toEqual([])
+  })
+})
+
 describe('the rest of a dead join on a Postgres store', () => {
   /** A join that cancels the rest dies with its first member. Returns the claims of those that run. */
   async function dies(store: PostgresStore, id: string, size: number, running: number) {

@@ -13,6 +13,7 @@ import { takenIds } from '../work/enqueue-functions.js'
 import { ringFor } from '../work/limited-ring.js'
 import { columnsOf, type PostgresEnqueue, type TakenAnswer, takenRow } from '../work/postgres-enqueue.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
+import type { PostgresUpkeep } from '../work/postgres-upkeep.js'
 import type { BecameOfJoin, PostgresReports } from './join-reports.js'
 
 /**
@@ -136,6 +137,7 @@ interface GraphRoom {
   readonly queues: PostgresQueues
   readonly enqueue: PostgresEnqueue
   readonly reports: PostgresReports
+  readonly upkeep: PostgresUpkeep
 }
 
 /** Adds the graph at once, and looks at what has its ids only if that fails. Begins anew if that changes meanwhile. */
@@ -156,7 +158,10 @@ export async function addWholeGraph(parts: GraphRoom, sent: readonly EnqueueCall
       // It is committed: a sweep makes up for reports that are not delivered.
       if (before.size > 0) await reports.deliver().catch(() => {})
       reports.ringFor(added.became)
-      for (const [i, { jobs }] of calls.entries()) ringForNew(connection, queues[i]!, jobs)
+      for (const [i, { jobs }] of calls.entries()) {
+        ringForNew(connection, queues[i]!, jobs)
+        parts.upkeep.enqueued(queues[i]!.qid)
+      }
       return { outcome: 'added' }
     }
     if (added.answer === null) {

@@ -26,6 +26,7 @@ import { type EndingRow, endedBy } from '../work/job-end.js'
 import type { PostgresEnqueue } from '../work/postgres-enqueue.js'
 import type { PostgresRecovery } from '../work/postgres-recovery.js'
 import type { NumberedQueue, PostgresQueues } from '../work/postgres-settings.js'
+import type { PostgresUpkeep } from '../work/postgres-upkeep.js'
 import type { BecameOfJoin, PostgresReports } from './join-reports.js'
 import { addWholeGraph } from './postgres-graph.js'
 
@@ -202,6 +203,7 @@ interface JoinsParts {
   readonly enqueue: PostgresEnqueue
   readonly reports: PostgresReports
   readonly recovery: PostgresRecovery
+  readonly upkeep: PostgresUpkeep
 }
 
 export class PostgresJoins implements Joins {
