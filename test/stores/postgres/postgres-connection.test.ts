@@ -3,6 +3,7 @@ import { Socket } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { postgresAddress } from '#src/stores/postgres/client/postgres-address.js'
 import { PostgresConnection } from '#src/stores/postgres/client/postgres-connection.js'
+import { endBackend } from '#src/stores/postgres/client/postgres-session.js'
 import { postgresDatabase } from '../../worker-postgres.js'
 
 let url: string
@@ -82,6 +83,34 @@ describe('a connection to Postgres', () => {
     const isThere = () => watcher.query('SELECT pid FROM pg_stat_activity WHERE pid = $1', [pid])
     await expect.poll(isThere, { timeout: 10_000 }).toEqual([])
     expect(await connection.query('SELECT count(*)::int FROM public.late', [])).toEqual([[0]])
+  })
+
+  it('stays connected if the server answers one call with an error that leaves it in doubt', async () => {
+    const connection = connectionTo()
+    const before = await connection.query('SELECT pg_backend_pid()', [])
+    const failing = `DO $$ BEGIN RAISE EXCEPTION 'no disk' USING ERRCODE = 'io_error'; END $$`
+    const failed = expect(connection.query(failing)).rejects.toEqual(isUnavailable(true))
+    const beside = connection.query('SELECT pg_backend_pid()', [])
+
+    await failed
+    expect(await beside).toEqual(before)
+    expect(await connection.query('SELECT pg_backend_pid()', [])).toEqual(before)
+  })
+
+  it('ends neither a client of another role nor a process of the server itself in place of one that it has lost', async () => {
+    const watcher = connectionTo()
+    const role = `stranger_${process.pid}`
+    await watcher.query(`CREATE ROLE ${role} LOGIN`, [])
+    await connectionTo(url.replace('postgres@', `${role}@`)).query('SELECT 1', [])
+    // The launcher has the role of the watcher.
+    const text = `SELECT pid FROM pg_stat_activity WHERE usename = $1 OR backend_type = 'logical replication launcher' ORDER BY 1`
+    const others = async () => (await watcher.query(text, [role])).flat()
+    const before = await others()
+    expect(before).toHaveLength(2)
+    const [[now]] = (await watcher.query(`SELECT date_part('epoch', now())`, [])) as [[number]]
+
+    for (const pid of before) expect(await watcher.query(endBackend, [pid, now])).toEqual([])
+    expect(await others()).toEqual(before)
   })
 
   it('connects again if the server ends a connection together with its first answer', async () => {
