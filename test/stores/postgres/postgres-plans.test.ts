@@ -56,14 +56,10 @@ it.each([
   ['a ring', 'ring_2', '(SELECT qid FROM @.queue), false, false'],
   ['a look of a waiter', 'peek_2', 'ARRAY(SELECT qid FROM @.queue), false'],
 ])('%s reads one suspect, however many groups have some', async (_, name, values) => {
-  const { store, client, schema } = await scene({ maxRunning: { perGroup: 1 } })
-  const call = `SELECT ${schema}.${name}(${values.replaceAll('@', schema)})`
-  const some = Array.from({ length: few }, (__, n) => ({
-    ...{ id: `job-${n}`, group: `g${n}`, task: 't', payload: '{}', priority: 0, rememberMs: 0 },
-  }))
-  await store.enqueue([{ callId: 'call', queue: 'mail', jobs: some }])
-  await client.query(`DELETE FROM ${schema}.lane`)
-  await client.query(`UPDATE ${schema}.job SET pool = 1`)
+  const { client, schema } = await scene({ maxRunning: { perGroup: 1 } })
+  const call = `SELECT ${schema}.${name}(${values.replace('@', `${schema}`)})`
+  await client.query(`INSERT INTO ${schema}.job (qid, pool, stamp, created_ms, updated_ms, id, task, grp, payload)
+    SELECT qid, 1, i, 1, 1, 'job-' || i, 't', 'g' || i, '{}' FROM ${schema}.queue, generate_series(1, ${few}) i`)
   // The lanes and limits of a queue take most of it.
   expect(await buffersOf(client, call)).toBeLessThan(2 * mostBuffers)
 })
