@@ -13,7 +13,7 @@ import { tryWriteLock } from '../write-lock.js'
 /**
  * The module of the tasks. `film` in a process of its own waits for the file `gate` while it is loaded; `spin` blocks
  * its process for ever; `cut` notes each run, prints, and returns once the file `end` is there; `dub` ends when it is cancelled, and what
- * is called after its end takes 6 s; `mix` waits to be told to stop, works for 1.5 s more, and then returns or fails.
+ * is called after its end takes 6 s; `mix` is in a step when it is told to stop, which takes 1.5 s more, and then returns or fails.
  */
 const tasks = (folder: string) => `
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs'
@@ -53,19 +53,25 @@ export const dub = defineTask({
   timeLimit: '1m',
   run: (_, ctx) => new Promise((_, reject) => ctx.signal.addEventListener('abort', () => reject(ctx.signal.reason))),
 })
-const note = (name) => writeFileSync(file(name), '')
+const note = (name) => appendFileSync(file(name), 'noted ')
 export const mix = defineTask({
   ...own,
   name: 'mix',
   timeLimit: '1m',
   async run(how, ctx) {
-    if (existsSync(file('kept'))) return 'run again'
-    await new Promise((told) => {
-      ctx.signal.addEventListener('abort', told)
-      writeFileSync(file('pid'), String(process.pid))
+    if (existsSync(file('kept'))) {
+      await ctx.step('work', () => note('worked'))
+      return 'run again'
+    }
+    await ctx.step('work', async () => {
+      note('worked')
+      await new Promise((told) => {
+        ctx.signal.addEventListener('abort', told)
+        writeFileSync(file('pid'), String(process.pid))
+      })
+      await sleep(1_500)
+      note('kept')
     })
-    await sleep(1_500)
-    note('kept')
     if (how === 'throws') throw new Error('told to stop')
     if (how === 'fails beside its handler') setTimeout(() => { throw new Error('a program of it is gone') })
     if (how === 'goes on') await new Promise(() => {})
@@ -195,5 +201,6 @@ it.each(['returns', 'throws', 'fails beside its handler', 'goes on'])(
     expect(await job.result({ timeout: '20s' })).toBe('run again')
     expect(released).toMatchObject([{ id: job.id, reason: 'interrupted', delayMs: 0 }])
     expect(await mill.queue('films').jobs.get(job.id)).toMatchObject({ attempt: 1, crashes: 0 })
+    expect(readFileSync(join(folder, 'worked'), 'utf8').trim().split(/\s+/)).toHaveLength(1)
   },
 )

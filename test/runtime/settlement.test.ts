@@ -76,7 +76,7 @@ it('retries while the store is away', async () => {
   expect(calls).toBe(4)
 })
 
-it('does not put off the end of a sleep or a wait by the time that the store was away', async () => {
+it('does not put off the end of a sleep, a wait or a hold by the time that the store was away', async () => {
   let now = 0
   const sent: SettleItem[][] = []
   const store = new MemoryStore()
@@ -92,13 +92,16 @@ it('does not put off the end of a sleep or a wait by the time that the store was
   const waits = [{ withinMs: 1_000 }, { withinMs: 100 }, {}].map(
     (within) => ({ ...key, kind: 'wait', signal: 'go', ...within }) as const,
   )
-  const items = [...sleeps, ...waits]
+  const holds = [1_000, 100].map((forMs) => ({ ...key, kind: 'complete', hold: { of: 'queue', forMs } }) as const)
+  const items = [...sleeps, ...waits, ...holds]
   await Promise.all(items.map((item) => new Promise((resolve) => settler.settle(item, resolve))))
 
   expect(sent[0]).toEqual(items)
   expect(
-    sent[1]!.map((item) => ('delayMs' in item ? item.delayMs : 'withinMs' in item ? item.withinMs : 'no bound')),
-  ).toEqual([400, 1, 0, 400, 0, 'no bound'])
+    sent[1]!.map((item) =>
+      'delayMs' in item ? item.delayMs : 'withinMs' in item ? item.withinMs : (item.hold?.forMs ?? 'no bound'),
+    ),
+  ).toEqual([400, 1, 0, 400, 0, 'no bound', 400, 1])
 })
 
 it('reports a settle as given up after a permanent store error, so that nobody keeps its lease', async () => {

@@ -5,6 +5,7 @@
 
 import {
   EnqueueManyError,
+  hasCode,
   InvalidJobError,
   isMillraceError,
   QueueDrainingError,
@@ -102,7 +103,10 @@ export class GraphEnqueue {
 
   /** Reports the first job of a graph that was there already, if that is dead: few producers look at outcomes. */
   async reportIfDead({ item: { task, graph } }: GraphJob): Promise<void> {
-    const stored = await this.#parts.sender.recordOf(graph)
+    const stored = await this.#parts.sender.recordOf(graph).catch((error: unknown) => {
+      // The graph is there, which is all that its producer has to know.
+      if (!hasCode(error, 'store-unavailable')) throw error
+    })
     if (stored?.state === 'dead') this.#parts.dropped({ queue: graph.queue, id: graph.id, task: task.name })
   }
 

@@ -67,9 +67,13 @@ interface SteppingRun {
   abort(reason: Error): void
 }
 
-/** Whether the run still holds its job: what a step returns after the time limit of the run is kept as well. */
+/**
+ * Whether the run still holds its job: what a step returns after the time limit of the run is kept as well, and after its process
+ * was told to end, as long as the run is not given up.
+ */
 export function mayKeep({ signal, isDecided }: Pick<SteppingRun, 'signal' | 'isDecided'>): boolean {
-  return !isDecided && (!signal.aborted || hasCode(signal.reason, 'time-limit-exceeded'))
+  const { aborted, reason } = signal
+  return !isDecided && (!aborted || hasCode(reason, 'time-limit-exceeded') || hasCode(reason, 'worker-stopped'))
 }
 
 /** The step whose function runs. What that starts in passing, such as the run of another job, may find it too. */

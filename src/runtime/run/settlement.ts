@@ -330,8 +330,10 @@ export class Settler {
   }
 }
 
-/** The same item sent `byMs` later: its run began longer ago, and what its job waits for is nearer. */
-function aged(item: SettleItem, byMs: number): SettleItem {
+/** The same item sent `byMs` later: its run began longer ago, and what its job waits for, and the end of a hold, are nearer. */
+function aged(sent: SettleItem, byMs: number): SettleItem {
+  const { hold } = sent
+  const item = hold === undefined ? sent : { ...sent, hold: { ...hold, forMs: Math.max(1, hold.forMs - byMs) } }
   // With a delay of 0 the job would return to its old place.
   if (item.kind === 'release' && item.delayMs > 0) return { ...item, delayMs: Math.max(1, item.delayMs - byMs) }
   if (item.kind === 'wait' && item.withinMs !== undefined)

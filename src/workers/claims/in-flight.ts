@@ -401,7 +401,8 @@ export class InFlight implements RunReport, PoolReport {
     if (holds) this.#heldGroups.onVerdict(claim, verdict)
     const answered: Answered = (told, isInDoubt) => {
       const isHeld = isInDoubt && kept !== undefined && keeper.isHeld(kept, this.#mono())
-      const answer = answerInDoubt(told, isHeld)
+      // A job that its handler has completed inside is gone because of that, and its verdict is what to do if it is not.
+      const answer = verdict.endsInside ? told : answerInDoubt(told, isHeld)
       this.#unsettled -= 1
       if (holds) this.#heldGroups.onVerdict(claim, verdict, answer)
       // Only now, as a settle may outlast the lease; and always, as a kept lease keeps the job from everybody.

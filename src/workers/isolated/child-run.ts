@@ -20,7 +20,7 @@ import { Executor, type RunReport } from '../../runtime/run/executor.js'
 import { JobUpdates, type Noting } from '../../runtime/run/job-updates.js'
 import { emitSettled } from '../../runtime/run/run-events.js'
 import { type SettlementRules, Settler, settlementOf } from '../../runtime/run/settlement.js'
-import { interrupted, type Verdict } from '../../runtime/run/verdict.js'
+import { interrupted, type Verdict, withHold } from '../../runtime/run/verdict.js'
 import { endsWithin } from '../../runtime/with-timeout.js'
 import type { Claim } from '../../stores/contract/claim.js'
 import type { SettleAnswer } from '../../stores/contract/settle.js'
@@ -153,7 +153,7 @@ export class ChildRun implements RunReport {
   /** A handler that returns because it was told to stop has not completed its job. */
   decided(execution: Execution, [verdict]: readonly Verdict[]): void {
     const isCutShort = verdict!.kind === 'complete' && hasCode(execution.abortReason, 'worker-stopped')
-    void this.#settle(execution as JobExecution, isCutShort ? interrupted : verdict!)
+    void this.#settle(execution as JobExecution, isCutShort ? withHold(interrupted, verdict!.holdMs) : verdict!)
   }
 
   /** A decided job is settled whatever the handler does. */

@@ -130,7 +130,7 @@ describe('a Postgres store in idle mode', () => {
     const [sleeper, other] = [storeIn('due', pollMs), storeIn('due')]
     await other.open([mail])
     await sleeper.open([mail])
-    await other.enqueue([{ callId: 'c', queue: 'mail', jobs: [{ ...job, id: 'a', delayMs: 500 }] }])
+    await other.enqueue([{ callId: 'c', queue: 'mail', jobs: [{ ...job, id: 'a', delayMs: 4_000 }] }])
     const { waits } = await other.claim([{ queue: 'mail', limit: 1 }], { worker: 'dies', leaseMs: 60_000 })
     expect(waits[0]!.lead).toBe(true)
     passes(10_000)

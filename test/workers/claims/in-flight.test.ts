@@ -6,6 +6,9 @@ import { JobCancelledError, LeaseLostError, StoreUnavailableError } from '#src/c
 import type { AnyTask } from '#src/core/task/any-task.js'
 import { checkOptions } from '#src/mill/options/mill-options.js'
 import type { Settler } from '#src/runtime/run/settlement.js'
+import type { ClaimKey } from '#src/stores/contract/settle.js'
+import { MemoryStore } from '#src/stores/memory/memory-store.js'
+import { testMillOn } from '../../test-mill.js'
 import { inFlightOn } from './in-flight-on.js'
 
 /** A workbench with one slot and two claims in hand: one runs until it is told to end, the other waits for the slot. */
@@ -131,6 +134,35 @@ describe('an end whose answer was lost', () => {
       throw new Error('no')
     }
     expect(await endedInDoubt(failing)).toMatchObject([{ ...refused, kind: 'retry', answer: 'lost' }])
+  })
+
+  it('is a completion if its handler has completed the job inside', async () => {
+    const store = new MemoryStore()
+    const settle = store.settle.bind(store)
+    const complete = async (_: unknown, key: ClaimKey) => {
+      await settle([{ ...key, kind: 'complete' }])
+      return true
+    }
+    Object.defineProperty(store, 'transactions', { value: { enqueue: async () => [], complete } })
+    store.settle = async () => {
+      store.settle = settle
+      throw new StoreUnavailableError('the connection broke', { inDoubt: true })
+    }
+    const task = defineTask({ name: 't', retry: { max: 0 }, run: (_, ctx) => ctx.completeIn({}) })
+    const mill = testMillOn(store, { tasks: [task] })
+    const told: string[] = []
+    const over = new Promise<void>((resolve) => {
+      for (const name of ['job.completed', 'job.failed', 'job.buried'] as const)
+        mill.on(name, () => {
+          told.push(name)
+          if (name !== 'job.failed') resolve()
+        })
+    })
+    await mill.enqueue(task)
+    await mill.worker().start()
+    await over
+
+    expect(told).toEqual(['job.completed'])
   })
 
   it('was not carried out if the job is still claimed', async () => {
