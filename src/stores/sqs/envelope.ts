@@ -46,9 +46,14 @@ export function newEnvelopeText(envelope: Envelope): string {
 /**
  * For a dead job, or one that is sent on: its texts, of which the first that the queue takes is sent. `added` is what its
  * envelope gets. The second is without its error, and has as much of its reason as fits, as a queue may take less than SQS.
- * The last is the envelope as it came, which the queue has taken before: one of another sender may have room for nothing.
+ * The last, unless it would lose something, is the envelope as it came, which the queue has taken before: one of another
+ * sender may have room for nothing.
  */
-export function envelopeForms(envelope: Envelope, added: Partial<Envelope> & DeadLetter): string[] {
+export function envelopeForms(
+  envelope: Envelope,
+  added: Partial<Envelope> & DeadLetter,
+  mayBeAsItCame = true,
+): string[] {
   const { error, reason, ...rest } = { ...envelope, ...added }
   const whole = textOf({
     ...rest,
@@ -56,7 +61,7 @@ export function envelopeForms(envelope: Envelope, added: Partial<Envelope> & Dea
     ...(error === undefined ? {} : { error }),
   })
   const bare = textOf({ ...rest, ...reasonWithin(mostBatchBytes - Buffer.byteLength(textOf(rest)), reason) })
-  const forms = [...new Set([whole, bare, textOf(envelope)])]
+  const forms = [...new Set([whole, bare, ...(mayBeAsItCame ? [textOf(envelope)] : [])])]
   const fitting = forms.filter((text) => Buffer.byteLength(text) <= mostBatchBytes)
   return fitting.length > 0 ? fitting : forms.slice(-1)
 }

@@ -18,8 +18,12 @@ export interface DeadLetters {
   readonly visibilities: EntryBatch<'ChangeMessageVisibilityBatch'>
 }
 
+/** A FIFO queue of SQS keeps order in each message group; an ordered queue is one, with a group for each id. */
+export type SqsKind = 'standard' | 'fifo' | 'ordered'
+
 export class SqsQueue {
   readonly name: string
+  readonly kind: SqsKind
   /** Whether it is a FIFO queue of SQS. */
   readonly isFifo: boolean
   /** Whether it holds the jobs of an ordered task: the messages of an id are claimed together. */
@@ -36,19 +40,20 @@ export class SqsQueue {
 
   /** `held`: the number of messages of the queue held here; as many settles can be expected. */
   constructor(
-    { name, isFifo, isOrdered, names, url }: Pick<SqsQueue, 'name' | 'isFifo' | 'isOrdered' | 'names' | 'url'>,
+    { name, kind, names, url }: Pick<SqsQueue, 'name' | 'kind' | 'names' | 'url'>,
     api: SqsApi,
     held: () => number,
   ) {
     this.name = name
-    this.isFifo = isFifo
-    this.isOrdered = isOrdered
+    this.kind = kind
+    this.isFifo = kind !== 'standard'
+    this.isOrdered = kind === 'ordered'
     this.names = names
     this.url = url
     this.#api = api
     const expectsMore = () => held() > this.deletes.size + this.visibilities.size
     const entries = { queueUrl: url, api, room: this.#room }
-    this.sends = new EntryBatch({ ...entries, kind: 'SendMessageBatch', lingerMs: 0, inOrder: isFifo })
+    this.sends = new EntryBatch({ ...entries, kind: 'SendMessageBatch', lingerMs: 0, inOrder: this.isFifo })
     this.deletes = new EntryBatch({ ...entries, kind: 'DeleteMessageBatch', lingerMs, expectsMore })
     this.visibilities = new EntryBatch({ ...entries, kind: 'ChangeMessageVisibilityBatch', lingerMs, expectsMore })
   }
@@ -91,10 +96,21 @@ async function sendFirst(
       throwFailure(await sends.add(form, bytesOf(form)), queue)
       return
     } catch (error) {
-      const isRefused = hasCode(error, 'store-refused') || hasCode(error, 'payload-too-large')
-      if (!isRefused || i === forms.length - 1) throw error
+      if (!isMessageRefused(error) || i === forms.length - 1) throw error
     }
   }
+}
+
+/** SQS takes other messages, but not this one. */
+class MessageRefusedError extends StoreRefusedError {
+  override get name(): string {
+    return StoreRefusedError.name
+  }
+}
+
+/** Whether it is about one message: SQS would refuse it again, and takes others. */
+export function isMessageRefused(error: unknown): boolean {
+  return error instanceof MessageRefusedError || hasCode(error, 'payload-too-large')
 }
 
 /** The bytes that a message adds to a call. */
@@ -107,7 +123,7 @@ function bytesOf({ MessageBody, MessageAttributes = {} }: SendEntry): number {
 function throwFailure(failure: EntryFailure | undefined, queue: string): void {
   if (failure === undefined) return
   const said = `${failure.Code ?? 'no code'}: ${failure.Message ?? 'no reason given'}`
-  if (failure.SenderFault) throw new StoreRefusedError(`SQS does not take a message into '${queue}' (${said}).`)
+  if (failure.SenderFault) throw new MessageRefusedError(`SQS does not take a message into '${queue}' (${said}).`)
   throw new StoreUnavailableError(`SQS took no message into '${queue}' now (${said}).`, { inDoubt: false })
 }
 

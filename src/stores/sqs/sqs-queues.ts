@@ -4,13 +4,15 @@ import { hasCode, QueueMissingError, UnknownQueueError, UnsupportedByStoreError 
 import type { Provision, ProvisionedQueue } from '../contract/provision.js'
 import type { QueueSettings, StoredQueue } from '../contract/queue-settings.js'
 import type { SqsApi } from './client/sqs-api.js'
-import { type QueueNames, queueNames, SqsQueue } from './sqs-queue.js'
+import { type QueueNames, queueNames, type SqsKind, SqsQueue } from './sqs-queue.js'
 
 export class SqsQueues implements Provision {
   readonly #api: SqsApi
   readonly #namespace: string
   readonly #held: (queue: string) => number
+  /** The lookups under way, by kind and name. */
   readonly #found = new Map<string, Promise<SqsQueue | undefined>>()
+  /** What was opened, or else found without knowing its kind. */
   readonly #queues = new Map<string, SqsQueue>()
 
   /** `held`: the number of messages of a queue held here. */
@@ -47,6 +49,7 @@ export class SqsQueues implements Provision {
   async open(all: readonly QueueSettings[]): Promise<StoredQueue[]> {
     for (const settings of all) refuseUnsupported(settings)
     const found = await Promise.all(all.map((settings) => this.#find(settings.name, kindOf(settings))))
+    for (const queue of found) if (queue !== undefined) this.#queues.set(queue.name, queue)
     const missing = all.filter((_, i) => found[i] === undefined)
     if (missing.length > 0) throw this.#missing(missing)
     return all.map(({ name, kind, order }) => ({
@@ -56,9 +59,13 @@ export class SqsQueues implements Provision {
 
   /** Throws `UnknownQueueError` for a queue that SQS lacks. */
   async get(name: string): Promise<SqsQueue> {
-    const queue =
-      this.#queues.get(name) ?? (await this.#find(name, 'standard', true)) ?? (await this.#find(name, 'fifo', true))
+    const known = this.#queues.get(name)
+    if (known !== undefined) return known
+    const found = (await this.#find(name, 'standard')) ?? (await this.#find(name, 'fifo'))
+    // It may have been opened meanwhile.
+    const queue = this.#queues.get(name) ?? found
     if (queue === undefined) throw new UnknownQueueError(name, [...this.#queues.keys()])
+    this.#queues.set(name, queue)
     return queue
   }
 
@@ -74,27 +81,24 @@ export class SqsQueues implements Provision {
     return [...this.#queues.values()]
   }
 
-  /** Looks a queue up; calls that come meanwhile share the lookup. A guess of its kind takes no other's place. */
-  async #find(name: string, kind: SqsKind, isGuess = false): Promise<SqsQueue | undefined> {
+  /** Looks a queue up as one of this kind; calls that come meanwhile share the lookup. */
+  #find(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
     const known = this.#queues.get(name)
-    if (known !== undefined && (isGuess || kindOfQueue(known) === kind)) return known
-    const key = `${name} ${kind}`
+    if (known?.kind === kind) return Promise.resolve(known)
+    const key = `${kind} ${name}`
     let found = this.#found.get(key)
     if (found === undefined) {
       found = this.#look(name, kind).finally(() => this.#found.delete(key))
       this.#found.set(key, found)
     }
-    const queue = await found
-    if (queue !== undefined && !(isGuess && this.#queues.has(name))) this.#queues.set(name, queue)
-    return queue
+    return found
   }
 
   async #look(name: string, kind: SqsKind): Promise<SqsQueue | undefined> {
-    const isFifo = kind !== 'standard'
-    const names = this.#named(name, isFifo)
+    const names = this.#named(name, kind !== 'standard')
     const url = await foundUrl(this.#api, names.live)
     if (url === undefined) return undefined
-    return new SqsQueue({ name, isFifo, isOrdered: kind === 'ordered', names, url }, this.#api, () => this.#held(name))
+    return new SqsQueue({ name, kind, names, url }, this.#api, () => this.#held(name))
   }
 
   #named(queue: string, isFifo: boolean): QueueNames {
@@ -110,15 +114,8 @@ export class SqsQueues implements Provision {
   }
 }
 
-/** A FIFO queue of SQS keeps order in each message group; an ordered queue is one, with a group for each id. */
-type SqsKind = 'standard' | 'fifo' | 'ordered'
-
 function kindOf({ kind, fifo }: QueueSettings): SqsKind {
   return kind === 'ordered' ? 'ordered' : fifo ? 'fifo' : 'standard'
-}
-
-function kindOfQueue({ isFifo, isOrdered }: SqsQueue): SqsKind {
-  return isOrdered ? 'ordered' : isFifo ? 'fifo' : 'standard'
 }
 
 function isFifo(settings: QueueSettings): boolean {

@@ -141,7 +141,9 @@ export class SqsStore implements Store {
 
   #receiverOf(queue: SqsQueue): Receiver {
     let receiver = this.#receivers.get(queue.name)
-    if (receiver === undefined) {
+    // One that was opened takes the place of one that was only found.
+    if (receiver?.queue !== queue) {
+      void receiver?.close()
       receiver = new Receiver(queue, this.#api, this.#held, this.#clock)
       this.#receivers.set(queue.name, receiver)
     }

@@ -5,10 +5,10 @@ import { longestHiddenMs, mostBatchBytes, mostEntries } from './client/sqs-api.j
 
 /** A hundred years: a delay is made of as many messages as it takes. */
 const maxDelayMs = 100 * 365 * 86_400_000
-/** Messages that wait for their claim are hidden for some seconds more than for their lease. */
-const leaseMarginMs = 60_000
 /** The bytes of a job's envelope besides its payload: its id, task, group and times. */
 const envelopeBytes = 4_096
+/** Of the time for which SQS hides a message: a message may be here for a while before its claim hides it for the lease. */
+const leaseRoomMs = 900_000
 
 export const sqsTraits: StoreTraits = {
   name: 'sqs',
@@ -28,7 +28,7 @@ export const sqsTraits: StoreTraits = {
   maxBatch: mostEntries,
   maxClaim: mostEntries,
   maxDelayMs,
-  maxLeaseMs: longestHiddenMs - leaseMarginMs,
+  maxLeaseMs: longestHiddenMs - leaseRoomMs,
   maxHoldMs: longestHiddenMs,
   maxPayloadBytes: mostBatchBytes - envelopeBytes,
   inOrder: false,

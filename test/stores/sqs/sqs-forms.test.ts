@@ -3,6 +3,7 @@
 import { describe, expect, it } from 'vitest'
 import { sqsAddress, sqsAddressText } from '#src/stores/sqs/client/sqs-address.js'
 import { sqsError } from '#src/stores/sqs/client/sqs-errors.js'
+import { ApiCalls, sqsOf } from '#src/stores/sqs/client/sqs-sdk.js'
 import { type Envelope, envelopeText, readEnvelope } from '#src/stores/sqs/envelope.js'
 import { arrivalOf } from '#src/stores/sqs/receive/arrival.js'
 import { queueNames } from '#src/stores/sqs/sqs-queue.js'
@@ -182,6 +183,18 @@ describe('an error of SQS', () => {
   ])('is classified by its meaning: %s', (name, rest, code) => {
     const error = sqsError('sqs://eu-central-1', 'ReceiveMessage', withName(name, rest))
     expect(error).toMatchObject({ code, message: expect.stringContaining('ReceiveMessage on sqs://eu-central-1') })
+  })
+
+  it('is temporary if credentials are missing that were there before', async () => {
+    const noCredentials = withName('CredentialsProviderError')
+    const answers = [Promise.reject(noCredentials), Promise.resolve({}), Promise.reject(noCredentials)]
+    for (const answer of answers) answer.catch(() => {})
+    const api = await sqsOf({ send: () => answers.shift()!, destroy() {} }, new ApiCalls())
+    const call = () => api.call('GetQueueUrl', { QueueName: 'q' })
+
+    await expect(call()).rejects.toMatchObject({ code: 'store-refused' })
+    await call()
+    await expect(call()).rejects.toMatchObject({ code: 'store-unavailable', inDoubt: false })
   })
 
   it('says whether the call may have been carried out', () => {

@@ -21,7 +21,7 @@ const queueOptions: Fates<QueueOptions> = {
   claimSize: ['works', 20],
   iterations: ['works', 2],
   longPoll: ['works', '10s'],
-  lease: ['works', '11h'],
+  lease: ['works', '11h45m'],
   renewLease: ['works', false],
   order: ['refused', 'lifo'],
   fifo: ['works', true],

@@ -7,6 +7,7 @@ import { sqsStore } from '#src/stores/sqs/sqs-module.js'
 import { testMillOn } from '../../test-mill.js'
 import { sqsScenes } from './sqs-scene.js'
 
+const sceneOf = sqsScenes()
 const store = 'sqs://eu-central-1'
 const task = defineTask({ name: 'send', queue: 'mail', run() {} })
 const settings = { store, tasks: [task] }
@@ -83,7 +84,7 @@ describe('an option that SQS does not support', () => {
     ['maxPending', { queues: { mail: { maxPending: 100 } } }],
     ['the throttle', { queues: { mail: { throttle } } }],
     ['the throttle', { queues: { mail: { throttle: { ...throttle, by: 'group' } } } }],
-    ['a lease', { queues: { mail: { lease: '13h' } } }],
+    ['a lease', { queues: { mail: { lease: '11h46m' } } }],
     ['the time limit', { tasks: [defineTask({ name: 'long', queue: 'mail', timeLimit: '11h46m' })] }],
     ['the time limit', { tasks: [defineTask({ name: 'long', queue: 'mail', timeLimit: '3d', run() {} })] }],
     ["`exclusive: 'shard'`", { tasks: [defineOrderedTask(sync)], queues: { sync: { exclusive: 'shard' } } }],
@@ -135,4 +136,23 @@ describe('a call that SQS does not support', () => {
     await expect(call(mill)).rejects.toMatchObject({ code: 'unsupported-by-store' })
     expect(await mill.queue('mail').depth()).toMatchObject({ ready: 0, scheduled: 0 })
   })
+})
+
+it('a queue that was looked up before it is opened is opened as what it is', async () => {
+  const { store: opened, open } = await sceneOf()
+  const books = { name: 'books', kind: 'ordered', order: 'fifo', maxCrashes: 3, dead: {} } as const
+  await opened.provision.create([books])
+  for (const isMeanwhile of [false, true]) {
+    const other = await open()
+    const looks = other.depth(['books'])
+    if (!isMeanwhile) await looks
+    await other.open([books])
+    await looks
+    const job = (payload: string) => ({ id: '7', task: 'book', payload, priority: 0, rememberMs: 0 })
+    await other.enqueue([{ callId: `call-${isMeanwhile}`, queue: 'books', jobs: [job('1')] }])
+    const { claims } = await other.claim([{ queue: 'books', limit: 2 }], { worker: 'w', leaseMs: 30_000 })
+    expect(claims).toMatchObject([{ id: '7', payloads: [{ payload: '1' }] }])
+    const { queue, id, fence } = claims[0]!
+    expect(await other.settle([{ queue, id, fence, kind: 'complete' }])).toEqual(['ok'])
+  }
 })

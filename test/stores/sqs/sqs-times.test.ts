@@ -44,16 +44,6 @@ describe('a delay beyond the limit of SQS', () => {
     expect(await claim()).toMatchObject([{ id: 'later', attempt: 1 }])
   })
 
-  it('ends its workers if they may not send it on', async () => {
-    const { sqs, add, claim, advance } = await scene()
-    await add([{ id: 'later', delayMs: 20 * minute }])
-    advance(15 * minute)
-    await sqs.inject({ call: 'SendMessageBatch', error: 'AccessDenied', status: 403, times: 2 })
-    expect(await claim()).toEqual([])
-
-    await expect(claim()).rejects.toMatchObject({ code: 'store-refused' })
-  })
-
   it('is sent on once if SQS delivers it twice, or does not delete it', async () => {
     const { sqs, add, claim, advance, calls } = await scene()
     await add([{ id: 'later', delayMs: 40 * minute }])
@@ -78,6 +68,38 @@ describe('a delay beyond the limit of SQS', () => {
 
     await expect(claim()).rejects.toMatchObject({ code: 'store-refused', message: expect.stringMatching(/Delete/) })
     expect(await claim()).toEqual([])
+  })
+})
+
+describe('a message that nobody can run or that comes early', () => {
+  const refused = { error: 'AccessDenied', status: 403 }
+
+  it('ends its worker if SQS refuses to send it on', async () => {
+    const { sqs, add, claim, advance } = await scene()
+    await add([{ id: 'later', delayMs: 40 * minute }])
+    advance(15 * minute)
+    await sqs.inject({ call: 'SendMessageBatch', ...refused })
+    expect(await claim()).toEqual([])
+
+    await expect(claim()).rejects.toMatchObject({ code: 'store-refused', message: expect.stringMatching(/Send/) })
+    advance(minute)
+    expect(await claim()).toEqual([])
+  })
+
+  it.each([
+    ['ends its worker if there is no dead-letter queue', undefined, 'queue-missing'],
+    ['does not end it if SQS takes others, but not this one', { MaximumMessageSize: '1024' }, undefined],
+  ])('%s', async (_, dead, code) => {
+    const { api, store, namespace } = await scene()
+    const { QueueUrl = '' } = await api.call('CreateQueue', { QueueName: `${namespace}-bare`, Attributes: {} })
+    if (dead !== undefined) await api.call('CreateQueue', { QueueName: `dlq-${namespace}-bare`, Attributes: dead })
+    await store.open([{ name: 'bare', kind: 'plain', order: 'fifo', maxCrashes: 3, dead: {} }])
+    await api.call('SendMessageBatch', { QueueUrl, Entries: [{ Id: '0', MessageBody: 'x'.repeat(2_000) }] })
+    const claim = () => store.claim([{ queue: 'bare', limit: 1 }], { worker: 'w', leaseMs: 30_000 })
+    expect((await claim()).claims).toEqual([])
+
+    if (code === undefined) expect((await claim()).claims).toEqual([])
+    else await expect(claim()).rejects.toMatchObject({ code })
   })
 })
 
@@ -162,6 +184,17 @@ describe('a lease on SQS', () => {
     advance(hour / 3)
 
     expect(await claim()).toMatchObject([{ id: 'a', attempt: 2 }])
+  })
+
+  it('may be the longest that the store has, also for a poll', async () => {
+    const { add, claim, store } = await scene()
+    const longest = store.traits.maxLeaseMs
+    expect(await claim(10, longest)).toEqual([])
+    const found = store.wait(['mail'], 20_000, new AbortController().signal)
+    await add([{ id: 'a' }])
+    expect(await found).toEqual(['mail'])
+
+    expect(await claim(10, longest)).toMatchObject([{ id: 'a' }])
   })
 
   it('is not shortened, and costs no call if the message is hidden for long enough', async () => {

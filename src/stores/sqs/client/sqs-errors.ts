@@ -14,12 +14,13 @@ interface SdkError {
 /** The service takes fewer bytes in one call: what was sent must be cut up. Nobody outside `client/` sees it. */
 export class CallTooLongError extends Error {}
 
+const noCredentials = 'CredentialsProviderError'
+
 /** The service has refused the call, and would refuse it again. */
 const refused: Readonly<Record<string, string>> = {
   AccessDenied: 'the credentials have no right to it: give them the policy that `millrace doctor` prints',
   AccessDeniedException: 'the credentials have no right to it: give them the policy that `millrace doctor` prints',
-  CredentialsProviderError:
-    'no credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
+  [noCredentials]: 'no credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY',
   InvalidClientTokenId: 'the service does not know the access key',
   UnrecognizedClientException: 'the service does not know the access key',
   InvalidAccessKeyId: 'the service does not know the access key',
@@ -55,13 +56,18 @@ const tooLong = new Set(['BatchRequestTooLong', 'RequestEntityTooLarge'])
 
 const missing = new Set(['QueueDoesNotExist', 'NonExistentQueue'])
 
-/** The typed error for a call of the API that failed at `where`. */
-export function sqsError(where: string, call: SqsCall, error: unknown): Error {
+/**
+ * The typed error for a call of the API that failed at `where`. `hadCredentials`: an earlier call has found some, and what
+ * gives them is away for a time.
+ */
+export function sqsError(where: string, call: SqsCall, error: unknown, hadCredentials = false): Error {
   const { name = '', message = '', code = '', $metadata } = (error ?? {}) as SdkError
   const word = name.replace(/^.*[.#]/, '')
   const said = `${call} on ${where}: ${word === 'Error' || word === '' ? message : `${word}: ${message}`}`
   if (missing.has(word)) return new QueueMissingError(said)
   if (tooLong.has(word)) return new CallTooLongError(said)
+  if (hadCredentials && word === noCredentials)
+    return new StoreUnavailableError(`No newer credentials were found yet (${said}).`, { inDoubt: false })
   const why = refused[word]
   if (why !== undefined) return new StoreRefusedError(`SQS refuses the call, ${why} (${said}).`)
   const wait = notNow[word]

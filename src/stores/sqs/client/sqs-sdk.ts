@@ -56,6 +56,7 @@ export async function sqsOf(client: SdkClient, calls: ApiCalls): Promise<SqsApi>
 }
 
 function apiOf(client: SdkClient, sdk: Sdk, where: string, calls: ApiCalls, answerMs: number): SqsApi {
+  let hasAnswered = false
   return {
     where,
     async call<Kind extends SqsCall>(kind: Kind, input: SqsCalls[Kind]['input'], signal?: AbortSignal) {
@@ -67,11 +68,13 @@ function apiOf(client: SdkClient, sdk: Sdk, where: string, calls: ApiCalls, answ
         // Undeclared, as it is no part of what a client must take: the time for one try, where 0 is no limit.
         const answer = await client.send(command as never, { abortSignal, ...(isPoll ? { requestTimeout: 0 } : {}) })
         calls.made(kind, attemptsIn(answer))
+        hasAnswered = true
         return answer as SqsCalls[Kind]['output']
       } catch (error) {
         calls.made(kind, attemptsIn(error))
         if (signal?.aborted) throw signal.reason
-        throw sqsError(where, kind, late.aborted ? new Error(`no answer within ${answerMs / 1_000} s`) : error)
+        const failure = late.aborted ? new Error(`no answer within ${answerMs / 1_000} s`) : error
+        throw sqsError(where, kind, failure, hasAnswered)
       }
     },
     made: () => calls.byKind,

@@ -15,7 +15,7 @@ export interface ReceivedMessage {
   readonly envelope: Envelope
   /** FIFO queues: its message group. While one message of a lane is in hand, the next must wait. */
   readonly lane?: string
-  readonly attempt: number
+  attempt: number
   readonly createdAt: number
   readonly runAt: number
   readonly bytes: number
@@ -118,13 +118,20 @@ export class HeldMessages {
     return this.#ended.has(messageId)
   }
 
-  /** A FIFO message goes back, and its last receive, or so many, were no attempts. Only this handle knows. */
+  /** A FIFO message goes back and has not run: this receive, or so many, were no attempts. Only this handle knows. */
   notRun({ messageId }: ReceivedMessage, receives = 1): void {
     this.#unrun.set(messageId, this.unrun(messageId) + receives)
     for (const oldest of this.#unrun.keys()) {
       if (this.#unrun.size <= mostUnrun) break
       this.#unrun.delete(oldest)
     }
+  }
+
+  /** Of the receives of a FIFO message that counted so far, only the last `counted` count any longer. */
+  beginsAnew(message: ReceivedMessage, counted: 0 | 1): void {
+    const before = message.envelope.attempts ?? 0
+    this.notRun(message, message.attempt - before - counted)
+    message.attempt = before + counted
   }
 
   /** How many receives of the message were no attempts. */
@@ -164,13 +171,15 @@ export interface Anew {
  * The same job as a message of its own, for a standard queue. SQS counts the receives of a message and lets nobody change it, so
  * a job whose receive must not count, or which comes later than a message may, goes on in another one. Send it before the message
  * itself is deleted: between the two the job exists twice, and is never missing. Of its forms the first that the queue takes is
- * sent.
+ * sent; none loses its time or its attempts.
  */
 export function messageAnew(
   { envelope, id, createdAt, messageId }: ReceivedMessage,
   { attempts, delayMs = 0, dueAt = envelope.dueAt, error = envelope.error }: Anew,
 ): SendEntry[] {
   const times = { createdAt, attempts, ...(dueAt === undefined ? {} : { dueAt }) }
-  const bodies = envelopeForms(envelope, { id, ...times, ...(error === undefined ? {} : { error }) })
+  const added = { id, ...times, ...(error === undefined ? {} : { error }) }
+  const isAsItCame = dueAt === envelope.dueAt && attempts === (envelope.attempts ?? 0)
+  const bodies = envelopeForms(envelope, added, isAsItCame)
   return bodies.map((body) => sendEntry({ body, delayMs, lane: envelope.group, sendId: messageId }, false))
 }

@@ -16,8 +16,8 @@ export const unbegun = 0
 
 interface KeptMessage {
   readonly message: ReceivedMessage
-  /** On the monotonic clock. */
-  readonly since: number
+  /** Since when it could be claimed, on the monotonic clock. */
+  since: number
 }
 
 export class KeptMessages {
@@ -87,10 +87,10 @@ export class KeptMessages {
     this.#busy.set(lane, claim)
   }
 
-  /** The claim is over, and the next of the lane waits from now on. False if another claim has taken its place. */
+  /** The claim is over, and the next message of the lane has its turn. False if another has taken its place. */
   end(lane: string, fence: number, mono: number): boolean {
     if (this.#busy.get(lane)?.fence !== fence) return false
-    this.#kept = this.#kept.map((kept) => (kept.message.lane === lane ? { ...kept, since: mono } : kept))
+    for (const kept of this.#kept) if (kept.message.lane === lane) kept.since = mono
     return this.#busy.delete(lane)
   }
 
@@ -100,7 +100,7 @@ export class KeptMessages {
   }
 
   /**
-   * Removes and returns messages that have waited since before `since`, and those behind a claim that has ended unseen.
+   * Removes and returns messages that could be claimed since before `since`, and those behind a claim that has ended unseen.
    */
   takeStale(since: number, mono: number): ReceivedMessage[] {
     const broken = new Set([...this.#busy].filter(([, claim]) => claim.hiddenUntil() <= mono).map(([lane]) => lane))

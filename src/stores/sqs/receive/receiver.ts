@@ -4,12 +4,12 @@
  * buried.
  */
 
-import { hasCode } from '../../../core/errors.js'
+import { hasCode, type QueueMissingError, type StoreRefusedError } from '../../../core/errors.js'
 import type { Clock } from '../../../core/platform/clock.js'
 import type { Buried } from '../../contract/claim.js'
 import { longestPollS, mostEntries, type SqsApi } from '../client/sqs-api.js'
 import { sendEntry } from '../envelope.js'
-import type { SqsQueue } from '../sqs-queue.js'
+import { isMessageRefused, type SqsQueue } from '../sqs-queue.js'
 import { arrivalOf, systemAttributes } from './arrival.js'
 import { type AskedQueue, unasked } from './empty-queue.js'
 import {
@@ -24,13 +24,14 @@ import { KeptMessages, unbegun } from './kept-messages.js'
 
 /** Unclaimed messages are put back after this time; kept messages are hidden for a lease and this time. */
 const longestKeptMs = 5_000
+/**
+ * The 12 hours for which SQS hides a message begin with its receive, and a time limit may take all but a quarter of an hour of
+ * them, or half a lease if that is more. A message of a FIFO queue that has waited for longer than this goes back, and
+ * its run begins with 12 hours; it is not less than a minute, so that one that comes with a poll runs.
+ */
+const longestWaitMs = (leaseMs: number) => Math.max(15 * 60_000 - leaseMs / 2, 60_000)
 /** A message with less time than this is left to it: a copy might be sent when it is visible already. */
 const putBackMs = 2_000
-/**
- * A message that has waited longer than this for its turn in a lane goes back: SQS hides it for 12 hours from its receive on, and
- * its run may take nearly all of them.
- */
-const longestWaitedMs = 15 * 60_000
 /** A message of a FIFO queue that comes before its time is hidden for at most this long at once. */
 const longestHiddenAtOnceMs = 11 * 3_600_000
 
@@ -47,8 +48,8 @@ export class Receiver {
   #polling: Promise<void> | undefined
   #timer: NodeJS.Timeout | undefined
   #buried: Buried[] = []
-  /** SQS has refused to send a message on, or to delete it: the next receive says so. */
-  #refused: Error | undefined
+  /** A message could not be sent on, buried or deleted, and nor could others: the next receive says so. */
+  #refused: StoreRefusedError | QueueMissingError | undefined
   /** The lease of the last claim, which polls use. */
   #leaseMs = 30_000
   #limit = 1
@@ -86,8 +87,9 @@ export class Receiver {
 
   /**
    * The messages for up to `limit` claims that are already here, hidden for the whole lease from `since` on, on the
-   * monotonic clock. If those of a claim are lost, the others of their lane go back, so that none overtakes them. A message
-   * whose time is over is lost: SQS may still take its receipt, but another may have received it.
+   * monotonic clock. If those of a claim are lost, or have waited for too long, the others of their lane go back, so that
+   * none overtakes them. A message whose time is over is lost: SQS may still take its receipt, but another may have
+   * received it.
    */
   async takeFree(limit: number, leaseMs: number, since: number): Promise<ReceivedMessage[][]> {
     this.#leaseMs = leaseMs
@@ -97,27 +99,32 @@ export class Receiver {
     const mono = this.#clock.mono()
     const areHeld = await Promise.all(
       claims.map(async (messages) => {
+        const [{ lane, receivedAt }] = messages as [ReceivedMessage]
         const until = hiddenUntil({ messages })
-        if (until <= mono) return false
-        if (mono - messages[0]!.receivedAt > longestWaitedMs) {
-          void this.#putBack(messages)
+        if (until <= mono) return this.#lose(messages)
+        if (lane !== undefined && receivedAt < mono - longestWaitMs(leaseMs)) {
+          await this.#lose(messages, messages)
+          // The queue is asked for them at once.
+          this.heard()
           return false
         }
         if (until >= since + leaseMs) return true
+        const hidden = await this.#hide(messages, leaseMs)
         // Meanwhile its time may be over, and it may come again.
-        return (await this.#hide(messages, leaseMs)) && !messages.some((message) => this.#held.isReplaced(message))
+        const here = hidden.filter((message) => !this.#held.isReplaced(message))
+        return here.length === messages.length || this.#lose(messages, here)
       }),
     )
-    return claims.filter((messages, i) => {
-      if (!areHeld[i]) this.#lose(messages)
-      return areHeld[i]
-    })
+    return claims.filter((_, i) => areHeld[i])
   }
 
-  /** Messages that were taken for a claim are lost: it does not begin. */
-  #lose(messages: readonly ReceivedMessage[]): void {
-    this.#leftUnrun(messages)
+  /** Messages that were taken for a claim are lost, except `here`, which go back: it does not begin. */
+  async #lose(messages: readonly ReceivedMessage[], here: readonly ReceivedMessage[] = []): Promise<false> {
+    this.#leftUnrun(messages.filter((message) => !here.includes(message)))
+    const putBack = this.#putBack(here)
     this.end({ fence: unbegun, messages }, false)
+    await putBack
+    return false
   }
 
   /** Requests messages for up to `limit` claims, at most ten, by a call that does not wait. */
@@ -212,22 +219,25 @@ export class Receiver {
       if (hiddenUntil < mono + putBackMs) return undefined
       return this.#sendAnew(message, { attempts: attempt - 1 })
     })
-    return Promise.allSettled(puts).then((ends) => this.#noteRefusals(ends))
+    return this.#allDone(puts)
   }
 
-  /** Hides messages for `forMs` from now on. False if one of them is lost. Never rejects. */
-  async #hide(messages: readonly ReceivedMessage[], forMs: number): Promise<boolean> {
+  /** Hides messages for `forMs` from now on. Resolves with those that are; the others are given up. Never rejects. */
+  async #hide(messages: readonly ReceivedMessage[], forMs: number): Promise<ReceivedMessage[]> {
     const seconds = Math.ceil(forMs / 1_000)
     const until = this.#clock.mono() + seconds * 1_000
-    const hidden = await Promise.allSettled(
-      messages.map(async (message) => {
-        const entry = { ReceiptHandle: message.receipt, VisibilityTimeout: seconds }
-        if ((await this.queue.visibilities.add(entry)) !== undefined) throw new Error('not hidden')
-        message.hiddenUntil = until
-      }),
+    const failures = await Promise.allSettled(
+      messages.map(({ receipt }) =>
+        this.queue.visibilities.add({ ReceiptHandle: receipt, VisibilityTimeout: seconds }),
+      ),
     )
-    for (const [i, { status }] of hidden.entries()) if (status === 'rejected') this.#held.left(messages[i]!)
-    return hidden.every(({ status }) => status === 'fulfilled')
+    return messages.filter((message, i) => {
+      const failure = failures[i]!
+      const isHidden = failure.status === 'fulfilled' && failure.value === undefined
+      if (isHidden) message.hiddenUntil = until
+      else this.#held.left(message)
+      return isHidden
+    })
   }
 
   #forgetTimer(): void {
@@ -238,7 +248,7 @@ export class Receiver {
   async #receive(limit: number, waitS: number, hiddenMs: number, signal?: AbortSignal): Promise<ReceivedMessage[]> {
     const refused = this.#refused
     this.#refused = undefined
-    // Each message that it sends on would be there twice.
+    // The messages stay, or each that it sends on would be there twice.
     if (refused !== undefined) throw refused
     const hiddenS = Math.ceil(hiddenMs / 1_000)
     const receivedAt = this.#clock.mono()
@@ -276,9 +286,19 @@ export class Receiver {
       } else others.push(this.#bury(arrival.message, arrival.body, arrival.problem))
     }
     // A message for which this fails stays in the queue, and comes back.
-    this.#noteRefusals(await Promise.allSettled([...others, this.#putBack(behind)]))
+    await this.#allDone([...others, this.#putBack(behind)])
     await this.#hideNext(messages, hiddenMs)
     return messages
+  }
+
+  /** Waits for all. Notes a refusal that is not about a single message. Never rejects. */
+  async #allDone(calls: readonly Promise<unknown>[]): Promise<void> {
+    for (const end of await Promise.allSettled(calls)) if (end.status === 'rejected') this.#note(end.reason)
+  }
+
+  #note(error: unknown): void {
+    if (isMessageRefused(error)) return
+    if (hasCode(error, 'store-refused') || hasCode(error, 'queue-missing')) this.#refused = error
   }
 
   /** In a FIFO queue the messages of a lane behind the first have their turn later, and are hidden for longer. */
@@ -336,14 +356,7 @@ export class Receiver {
       throw error
     }
     this.#held.ended(message)
-    this.#noteRefusals(await Promise.allSettled([this.queue.deletes.add({ ReceiptHandle: message.receipt })]))
-  }
-
-  /** Without a right, or a dead-letter queue, these messages would circle for ever. */
-  #noteRefusals(ends: readonly PromiseSettledResult<unknown>[]): void {
-    for (const end of ends)
-      if (end.status === 'rejected' && (hasCode(end.reason, 'store-refused') || hasCode(end.reason, 'queue-missing')))
-        this.#refused = end.reason
+    await this.queue.deletes.add({ ReceiptHandle: message.receipt }).catch((error: unknown) => this.#note(error))
   }
 
   async #bury(message: ReceivedMessage, body: string, problem: string): Promise<void> {

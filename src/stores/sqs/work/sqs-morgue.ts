@@ -10,9 +10,9 @@ import { slicesOf } from '../../../core/values/pages.js'
 import type { JobSelection, Morgue, Page, Step, StoredJob } from '../../contract/job-records.js'
 import { compareBytes } from '../../rules/byte-order.js'
 import { type EntryFailure, mostEntries, type SendEntry, type SqsApi, type SqsMessage } from '../client/sqs-api.js'
-import { type DeadLetter, type Envelope, envelopeText, readEnvelope, sendEntry } from '../envelope.js'
+import { type DeadLetter, type Envelope, envelopeForms, readEnvelope, sendEntry } from '../envelope.js'
 import { systemAttributes } from '../receive/arrival.js'
-import type { DeadLetters, SqsQueue } from '../sqs-queue.js'
+import { type DeadLetters, isMessageRefused, type SqsQueue } from '../sqs-queue.js'
 import type { SqsQueues } from '../sqs-queues.js'
 
 /** Longer than a walk takes. If a process is killed during a walk, its messages stay hidden this long. */
@@ -26,24 +26,37 @@ const mostInStep = 1_000
 
 const mostSearched = 10_000
 
+/** After this many receives in a row that brought only messages which are left out, a walk ends. */
+const mostIdle = 10
+
+/** The next step of an action comes within this time. */
+const longestRestMs = 60_000
+
 /** Messages made visible again at a time: ten calls. */
 const mostShown = 100
 
-/** A revive of all that takes no step for so long was given up. */
-const givenUpMs = 60_000
+/** A revival or a removal of all dead jobs, which takes as many steps as it needs. */
+interface WholeAction {
+  /** Of the wall clock. */
+  readonly startedAt: number
+  /** Until when its next step comes, on the monotonic clock. */
+  readonly lastsUntil: number
+}
 
-/** A revive of all jobs of a queue, with its steps so far. On the monotonic clock, but for `diedBy`. */
-interface Revival {
-  /** What has died since stays dead: a job that dies again would otherwise be revived again and again. */
-  readonly diedBy: number
-  readonly steppedAt: number
+/** What a visitor of a walk says of the jobs that it was shown. */
+interface Visit {
+  readonly taken: readonly DeadJob[]
+  /** None of them was of interest. */
+  readonly isIdle?: boolean
+  readonly isDone: boolean
 }
 
 export class SqsMorgue implements Morgue {
   readonly #api: SqsApi
   readonly #queues: SqsQueues
   readonly #clock: Clock
-  readonly #revivals = new Map<string, Revival>()
+  /** By verb and queue: those with more to do. */
+  readonly #wholes = new Map<string, WholeAction>()
 
   constructor(api: SqsApi, queues: SqsQueues, clock: Clock) {
     this.#api = api
@@ -83,72 +96,97 @@ export class SqsMorgue implements Morgue {
   /** Sends into the queue first, and deletes after: between the two the job exists twice, and is never missing. */
   async revive(queue: string, where: JobSelection): Promise<Step> {
     const of = await this.#queues.get(queue)
-    const send = (job: DeadJob) => of.send(revivedEntry(job, of.isFifo))
-    if (typeof where === 'object') return this.#take(of, where, send)
-    const begun = this.#revivals.get(queue)
-    const isGoingOn = begun !== undefined && this.#clock.mono() - begun.steppedAt < givenUpMs
-    const diedBy = isGoingOn ? begun.diedBy : this.#clock.now()
-    const { changed, more } = await this.#take(of, where, send, diedBy)
-    // A step that finds only what has died since finds no others behind it either.
-    const goesOn = more && changed > 0
-    if (goesOn) this.#revivals.set(queue, { diedBy, steppedAt: this.#clock.mono() })
-    else this.#revivals.delete(queue)
-    return { changed, more: goesOn }
+    const send = (job: DeadJob) => of.send(...revivedEntries(job, of.isFifo))
+    return typeof where === 'string' ? this.#takeAll(of, 'revive', send) : this.#takeSome(of, where.ids, send)
   }
 
   async delete(queue: string, where: JobSelection): Promise<Step> {
-    return this.#take(await this.#queues.get(queue), where, async () => {})
+    const of = await this.#queues.get(queue)
+    const nothing = async () => {}
+    return typeof where === 'string' ? this.#takeAll(of, 'delete', nothing) : this.#takeSome(of, where.ids, nothing)
   }
 
-  /** Deletes the selected jobs that died by this instant, each once `before` is done with it. */
+  async #takeSome(of: SqsQueue, ids: readonly string[], before: (job: DeadJob) => Promise<void>): Promise<Step> {
+    const asked = new Set(ids)
+    const { changed, refused } = await this.#take(of, mostSearched, before, (job) => asked.delete(idOf(job)), asked)
+    if (refused !== undefined) throw refused
+    return { changed, more: false }
+  }
+
+  /**
+   * A job that dies after the start of the action is left out: a revived one may die again at once, and would run for as
+   * long as the action goes on. A refused job is told of when a step has nothing else to do.
+   */
+  async #takeAll(of: SqsQueue, verb: string, before: (job: DeadJob) => Promise<void>): Promise<Step> {
+    const key = `${verb} ${of.name}`
+    const last = this.#wholes.get(key)
+    this.#wholes.delete(key)
+    const goesOn = last !== undefined && this.#clock.mono() < last.lastsUntil
+    const startedAt = goesOn ? last.startedAt : this.#clock.now()
+    const { changed, refused, isWhole } = await this.#take(of, mostInStep, before, ({ sentAt }) => sentAt <= startedAt)
+    const more = changed > 0 && (!isWhole || refused !== undefined)
+    if (refused !== undefined && !more) throw refused
+    if (more) this.#wholes.set(key, { startedAt, lastsUntil: this.#clock.mono() + longestRestMs })
+    return { changed, more }
+  }
+
+  /**
+   * Deletes the chosen jobs, each once `before` is done with it; of those that it refuses for good, resolves with the first
+   * error. Ends when nothing is left in `asked`.
+   */
   async #take(
     of: SqsQueue,
-    where: JobSelection,
+    most: number,
     before: (job: DeadJob) => Promise<void>,
-    diedBy = Number.POSITIVE_INFINITY,
-  ): Promise<Step> {
-    const asked = typeof where === 'string' ? undefined : new Set(where.ids)
+    isChosen: (job: DeadJob) => boolean,
+    asked?: ReadonlySet<string>,
+  ): Promise<{ readonly changed: number; readonly refused: unknown; readonly isWhole: boolean }> {
     let changed = 0
-    let failure: PromiseRejectedResult | undefined
+    let refused: unknown
     const { deletes } = await of.dead()
-    const isWhole = await this.#walk(of, asked === undefined ? mostInStep : mostSearched, async (jobs) => {
-      const taken = jobs.filter((job) => (asked === undefined ? job.sentAt <= diedBy : asked.delete(idOf(job))))
+    const isWhole = await this.#walk(of, most, async (jobs) => {
+      const chosen = jobs.filter(isChosen)
       const ends = await Promise.allSettled(
-        taken.map(async (job) => {
-          await before(job)
+        chosen.map(async (job) => {
+          try {
+            await before(job)
+          } catch (error) {
+            if (!isMessageRefused(error)) throw error
+            refused ??= error
+            return []
+          }
           refuseLeft(await deletes.add({ ReceiptHandle: job.receipt }), of.names.dead)
           changed += 1
+          return [job]
         }),
       )
-      // One that SQS refuses keeps nobody else dead.
-      failure ??= ends.find((end) => end.status === 'rejected')
-      return { taken, isDone: asked?.size === 0 }
+      const taken = ends.flatMap((end) => {
+        if (end.status === 'rejected') throw end.reason
+        return end.value
+      })
+      return { taken, isIdle: chosen.length === 0, isDone: asked?.size === 0 }
     })
-    if (failure !== undefined) throw failure.reason
-    return { changed, more: asked === undefined && !isWhole }
+    return { changed, refused, isWhole }
   }
 
   /**
    * Receives up to `most` messages and shows them to `visit`, which says which it has removed and whether it has seen
-   * enough. The others are visible again at the end. Resolves with whether it has seen all.
+   * enough. The others are hidden until the end. Resolves with whether it has seen all.
    */
-  async #walk(
-    of: SqsQueue,
-    most: number,
-    visit: (jobs: readonly DeadJob[]) => Promise<{ readonly taken: readonly DeadJob[]; readonly isDone: boolean }>,
-  ): Promise<boolean> {
+  async #walk(of: SqsQueue, most: number, visit: (jobs: readonly DeadJob[]) => Promise<Visit>): Promise<boolean> {
     const dead = await of.dead()
     // For all seen messages: the receipt of each that must be made visible again, and none for removed ones.
     const receipts = new Map<string, string | undefined>()
     try {
-      for (let count = 0; count < most; ) {
+      for (let count = 0, idle = 0; count < most && idle < mostIdle; ) {
         const received = await this.#receive(dead, Math.min(mostEntries, most - count))
         if (received.length === 0) return true
         count += received.length
         // SQS sometimes delivers a message twice.
         const jobs = received.filter(({ messageId }) => !receipts.has(messageId))
         for (const { messageId, receipt } of jobs) receipts.set(messageId, receipt)
-        const { taken, isDone } = await visit(jobs)
+        const { taken, isIdle = false, isDone } = await visit(jobs)
+        idle = isIdle ? idle + 1 : 0
         for (const { messageId } of taken) receipts.set(messageId, undefined)
         if (isDone) return false
       }
@@ -230,11 +268,11 @@ function deadRecord(job: DeadJob, { name: queue, isOrdered }: DeadQueue): Stored
   }
 }
 
-/** With all attempts again; a message that is no job goes back unchanged. */
-function revivedEntry(job: DeadJob, isFifo: boolean): SendEntry {
+/** The forms of its message, with all attempts again; a message that is no job goes back unchanged. */
+function revivedEntries(job: DeadJob, isFifo: boolean): SendEntry[] {
   const { envelope, body, lane, messageId } = job
-  const { task, payload, codec, meta, group, createdAt } = envelope ?? { task: '', payload: '' }
-  const fresh = { id: idOf(job), task, payload, ...defined({ codec, meta, group, createdAt }) }
-  const revived = envelope === undefined ? body : envelopeText(fresh)
-  return sendEntry({ body: revived, lane: isFifo ? (lane ?? '') : group, sendId: messageId }, isFifo)
+  const { id, task, payload, codec, meta, group, createdAt } = envelope ?? { task: '', payload: '' }
+  const fresh = { task, payload, ...defined({ id, codec, meta, group, createdAt }) }
+  const bodies = envelope === undefined ? [body] : envelopeForms(fresh, { id: idOf(job) })
+  return bodies.map((one) => sendEntry({ body: one, lane: isFifo ? (lane ?? '') : group, sendId: messageId }, isFifo))
 }

@@ -16,7 +16,7 @@ import {
   messageAnew,
   type ReceivedMessage,
 } from '../receive/held-messages.js'
-import type { SqsQueue } from '../sqs-queue.js'
+import { isMessageRefused, type SqsQueue } from '../sqs-queue.js'
 import type { SqsQueues } from '../sqs-queues.js'
 
 /** A message whose 12 hours end within this time is not hidden any longer, but sent anew. */
@@ -116,12 +116,13 @@ export class SqsSettle {
   async #dropDone(queue: SqsQueue, claim: MessageClaim, done: number): Promise<EntryFailure | undefined> {
     const { done: before = 0, messages } = claim
     const count = doneOf(messages.length, done - before)
+    if (count === 0) return undefined
     const failure = await remove(queue, messages.slice(0, count))
     if (failure !== undefined) return failure
     for (const message of messages.slice(0, count)) this.#held.ended(message)
     claim.messages = messages.slice(count)
-    // What failed is theirs alone, for the first time.
-    if (count > 0) for (const message of claim.messages) this.#held.notRun(message, message.attempt - 1)
+    // For these the run was the first.
+    for (const message of claim.messages) this.#held.beginsAnew(message, 1)
     claim.done = before + count
     return undefined
   }
@@ -131,22 +132,22 @@ export class SqsSettle {
     const count = item.kind === 'retry' ? 1 : claim.messages.length
     const dead = claim.messages.slice(0, count)
     const left = claim.messages.slice(count)
-    if (!claim.isSentOn) {
-      for (const message of dead) await queue.sendDead(...deadLettersOf(message, item, queue.isFifo))
-      // The others begin anew.
-      for (const message of left) this.#held.notRun(message, message.attempt)
-    }
+    if (!claim.isSentOn) for (const message of dead) await queue.sendDead(...deadLettersOf(message, item, queue.isFifo))
     claim.isSentOn = true
     const failure = await remove(queue, dead)
     if (left.length === 0) return done(failure)
     for (const message of dead) this.#held.ended(message)
-    return { failure: failure ?? (await hide(queue, left, 0)), isDone: false }
+    if (failure !== undefined) return { failure, isDone: false }
+    for (const message of left) this.#held.beginsAnew(message, 0)
+    for (const message of left) this.#held.left(message)
+    return { failure: await hide(queue, left, 0), isDone: false }
   }
 
   /**
    * Hides a retry for its delay, which cannot duplicate it. It is sent anew if SQS does not hide it for that long, and if
    * it is released: SQS counts each receive. In a FIFO queue, where that would cost it its place, it is always hidden,
-   * comes back sooner than after half a day, and a release counts.
+   * comes back sooner than after half a day, and a release counts. So does a message that has no room to say its time and
+   * its attempts.
    */
   async #putBack(
     queue: SqsQueue,
@@ -154,15 +155,21 @@ export class SqsSettle {
     { kind, delayMs, error }: Extract<SettleItem, { readonly kind: 'retry' | 'release' }>,
   ): Promise<Ending> {
     const longestMs = oldest(claim).receivedAt + longestHiddenMs - marginMs - this.#clock.mono()
-    if (queue.isFifo || (kind === 'retry' && delayMs <= longestMs)) {
+    const hideInPlace = async (): Promise<Ending> => {
       for (const message of claim.messages) this.#held.left(message)
       const seconds = Math.ceil(Math.max(0, Math.min(delayMs, longestMs)) / 1_000)
       return { failure: await hide(queue, claim.messages, seconds), isDone: false }
     }
+    if (queue.isFifo || (kind === 'retry' && delayMs <= longestMs)) return hideInPlace()
     const message = oldest(claim)
     const attempts = kind === 'release' ? message.attempt - 1 : message.attempt
     const dueAt = delayMs === 0 ? undefined : this.#clock.now() + delayMs
-    if (!claim.isSentOn) await queue.send(...messageAnew(message, { attempts, delayMs, dueAt, error }))
+    try {
+      if (!claim.isSentOn) await queue.send(...messageAnew(message, { attempts, delayMs, dueAt, error }))
+    } catch (refusal) {
+      if (!isMessageRefused(refusal)) throw refusal
+      return hideInPlace()
+    }
     claim.isSentOn = true
     return done(await remove(queue, claim.messages))
   }

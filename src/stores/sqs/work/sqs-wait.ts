@@ -70,25 +70,29 @@ export class SqsWait {
 
   #poll(resting: Resting): void {
     const { receivers } = resting
-    const { signal } = this.#closing
     const names = [...receivers.keys()]
     // A poll outlasts the rest that began it, and is paid for: the next claimer, with other queues first, waits for it
     // too.
     const polled = names.find((name) => receivers.get(name)!.isPolling)
     const next = polled ?? polledNext(names, (name) => receivers.get(name)!.asked, this.#clock.mono())
-    for (const name of this.#polling === 'each' ? names : [next]) {
-      const receiver = receivers.get(name)!
-      receiver.poll(signal).then(
-        () => {
-          if (receiver.hasFree) this.#wakeFor(name)
-          // Another may have been woken.
-          if (this.#resting.has(resting) && !signal.aborted) this.#poll(resting)
-        },
-        (error: unknown) => {
-          if (!signal.aborted && this.#resting.has(resting)) resting.fail(error)
-        },
-      )
-    }
+    for (const name of this.#polling === 'each' ? names : [next]) this.#follow(resting, name)
+  }
+
+  #follow(resting: Resting, name: string): void {
+    const receiver = resting.receivers.get(name)!
+    const { signal } = this.#closing
+    receiver.poll(signal).then(
+      () => {
+        if (receiver.hasFree) this.#wakeFor(name)
+        // Another may have been woken.
+        if (!this.#resting.has(resting) || signal.aborted) return
+        if (this.#polling === 'each') this.#follow(resting, name)
+        else this.#poll(resting)
+      },
+      (error: unknown) => {
+        if (!signal.aborted && this.#resting.has(resting)) resting.fail(error)
+      },
+    )
   }
 
   /** One is enough for the messages that have come. */
